@@ -1,0 +1,34 @@
+# make demo and make test work on a fresh clone: each does the set-up it needs.
+PYTHON ?= python3
+BIN := .venv/bin
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard src/tacit/native/*)
+
+.PHONY: install demo test lint format clean
+
+install: .venv/installed
+
+# An editable install: the Python files are used in place, the native module is built when its
+# sources change.
+.venv/installed: $(SOURCES)
+	$(PYTHON) -c 'import sys; sys.exit("tacit needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; try make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+demo: install
+	$(BIN)/python -m tacit.demo
+
+test: install
+	$(BIN)/python -m pytest -n auto --dist worksteal
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: install
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,34 @@
+"""Naive Bayes and EM for texts and tables where all, some or none of the rows are labelled."""
+
+from tacit import em, families
+from tacit.classifiers import (
+    BernoulliNB,
+    CategoricalNB,
+    GaussianDiscriminant,
+    GaussianNB,
+    MixedNB,
+    MultinomialNB,
+)
+from tacit.mixtures import (
+    BernoulliMixture,
+    CategoricalMixture,
+    GaussianMixture,
+    MixedMixture,
+    MultinomialMixture,
+)
+
+__all__ = [
+    "BernoulliMixture",
+    "BernoulliNB",
+    "CategoricalMixture",
+    "CategoricalNB",
+    "GaussianDiscriminant",
+    "GaussianMixture",
+    "GaussianNB",
+    "MixedMixture",
+    "MixedNB",
+    "MultinomialMixture",
+    "MultinomialNB",
+    "em",
+    "families",
+]

@@ -1,0 +1,385 @@
+"""What every estimator shares: the parameters of EM, fitting, scoring, sampling."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from tacit import em, starts
+from tacit.callbacks import CallbackSupportMixin, Reporter
+from tacit.families import Family
+from tacit.labels import Labels
+from tacit.naivebayes import ClassCounts, NaiveBayes, Params
+from tacit.numerics import Array, normalize
+from tacit.rows import Rows
+
+__all__ = ["EMEstimator", "count_known", "fit_context", "select"]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def fit_context(method: Method) -> Method:
+    """Check the parameters before, and look after scikit-learn's callbacks around, a fit."""
+    checked: Method = _fit_context(prefer_skip_nested_validation=True)(method)
+    return checked
+
+
+EM_PARAMETERS = """
+    max_iter : int, default=500
+        Largest number of rounds, each of one E-step and one M-step.
+    tol : float, default=1e-6
+        In nats a row (of weight 1). The rounds end when the last rise of the objective and the
+        rise still to come (Aitken's estimate) are both at most this.
+    n_init : int, default={n_init}
+        Number of random starts; the best is kept. A start that is not random is made once.
+    init : {init_values}, array of shape (n, K) or callable, default={init}
+        The start.{init_text} An array holds responsibilities, columns as `classes_`; a callable
+        is called as ``init(X, K, random_state)`` and returns one. Known labels always hold.
+    random_state : int, RandomState instance or None, default=None
+        Source of the random starts and of `sample`.
+    assignment : {{"soft", "hard"}}, default="soft"
+        Whether a row counts for each class by its probability, or for its most probable class
+        alone. With "hard", `objective_` is the classification log-likelihood + log prior.
+    class_alpha : float, default=0.0
+        Smoothing of the class shares: (count + class_alpha) / (n + K class_alpha).
+    warm_start : bool, default=False
+        Whether `fit` starts from the parameters of the fit before.
+    n_jobs : int, default=None
+        Number of threads; -1 is one for each core. The result has the same bits for any number.
+    verbose : int, default=0
+        If positive, each round prints a line to stderr.
+    callback : callable, default=None
+        Called after each round as ``callback(round, objective, seconds)``; True ends the rounds.
+""".strip("\n")
+
+EM_ATTRIBUTES = """
+    trace_ : ndarray of shape (n_iter_,)
+        The objective after each round of the best start. It never falls; that is checked.
+    lower_bounds_ : ndarray of shape (n_iter_,)
+        `trace_` for each unit of weight, in the unit of `tol`, as in scikit-learn's mixtures.
+    objective_ : float
+        What EM raises: weighted log-likelihood of the data + log prior of the parameters (up to
+        a constant).
+    log_likelihood_ : float
+        Its first part.
+    n_iter_ : int
+        Number of rounds of the best start.
+    converged_ : bool
+        Whether the best start met `tol`.
+    start_objectives_ : ndarray
+        The objective that each start reached.
+    n_best_starts_ : int
+        How many starts reached the best objective.
+    label_distributions_ : ndarray of shape (n, K)
+        p(y | x) of the training rows, known labels and evidence respected.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray
+        Their names, if `X` had any.
+""".strip("\n")
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class EMEstimator(CallbackSupportMixin, BaseEstimator):
+    """Base of all estimators. Their constructors are made by `dataclass`: they only store."""
+
+    max_iter: int = 500
+    tol: float = 1e-6
+    n_init: int = 1
+    init: Any = "labels"
+    random_state: Any = None
+    assignment: str = "soft"
+    class_alpha: float = 0.0
+    warm_start: bool = False
+    n_jobs: int | None = None
+    verbose: int = 0
+    callback: Any = None
+
+    _inits: ClassVar[dict[str, str]] = {}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        "assignment": [StrOptions({"soft", "hard"})],
+        "class_alpha": [Interval(Real, 0, None, closed="left")],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+        "callback": [callable, None],
+    }
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Collect the constraints of all bases and fill the shared part of the docstring in."""
+        super().__init_subclass__(**kwargs)
+        own = cls.__dict__.get("_parameter_constraints", {})
+        inherited: dict[str, Any] = {}
+        for base in reversed(cls.__mro__[1:]):
+            inherited |= base.__dict__.get("_parameter_constraints", {})
+        cls._parameter_constraints = inherited | own
+        cls._parameter_constraints["init"] = [StrOptions(set(cls._inits)), "array-like", callable]
+        if cls.__doc__:
+            shared = EM_PARAMETERS.format(
+                n_init=cls.n_init,
+                init=f'"{cls.init}"',
+                init_values="{" + ", ".join(f'"{name}"' for name in cls._inits) + "}",
+                init_text="".join(f' "{name}": {text}' for name, text in cls._inits.items()),
+            )
+            cls.__doc__ = cls.__doc__.replace("    %(em_parameters)s", shared)
+            cls.__doc__ = cls.__doc__.replace("    %(em_attributes)s", EM_ATTRIBUTES)
+
+    # What a kind of features brings (see tacit.kinds): its family, its attributes, its checks.
+
+    def _family(self) -> Family:
+        raise NotImplementedError
+
+    def _feature_attributes(self, params: Any, statistics: Any, family: Any) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _class_attributes(self, params: Params, statistics: ClassCounts) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _accepts_sparse(self) -> bool:
+        return False
+
+    def _check_features(self, X: Any, reset: bool) -> Any:
+        sparse_formats = "csr" if self._accepts_sparse() else False
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse=sparse_formats,
+            dtype="numeric",
+            ensure_all_finite="allow-nan",
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe the estimator to scikit-learn."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._accepts_sparse()
+        tags.input_tags.allow_nan = True
+        tags.non_deterministic = False
+        return tags
+
+    def _attributes(
+        self, model: NaiveBayes, params: Params, statistics: ClassCounts
+    ) -> dict[str, Any]:
+        """Return the fitted attributes that follow from the parameters."""
+        return {
+            "_model": model,
+            "_params": params,
+            "_statistics": statistics,
+            **self._class_attributes(params, statistics),
+            **self._feature_attributes(params.features, statistics.features, model.family),
+        }
+
+    def _set(self, attributes: dict[str, Any]) -> None:
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    def _start(self, model: NaiveBayes, rows: Rows, responsibilities: Array) -> Params:
+        """Turn the responsibilities of a start into parameters."""
+        return model.start(rows, responsibilities)
+
+    def _previous(self, X: Any, labels: Labels) -> Array:
+        """Return the responsibilities that the fit before gives: a warm start."""
+        before = len(self._params.class_log_prior)
+        if before != len(labels.classes):
+            raise ValueError(
+                f"warm_start=True, but the fit before had {before} classes and this one has "
+                f"{len(labels.classes)}. Set warm_start=False, or name the classes."
+            )
+        features = self._model.family.encode(X)
+        previous: Array = self._model.posterior(self._params, Rows(features))[0]
+        return previous
+
+    def _fit_em(
+        self,
+        X: Any,
+        labels: Labels,
+        weight: Array,
+        class_prior: Array | None,
+        data: dict[str, Any],
+    ) -> None:
+        """Fit by EM to checked data, and set all attributes."""
+        rng = check_random_state(self.random_state)
+        family = self._family().bind(X)
+        model = NaiveBayes(family, self.class_alpha, class_prior, self.assignment == "hard")
+        rows = Rows(family.encode(X), None, None if (weight == 1).all() else weight)
+        # Rows that are wholly known are counted once; the rounds go over the others.
+        known = (labels.codes >= 0) & family.complete(rows.features) & (weight > 0)
+        loop = ~known & (weight > 0)
+        chunks = list(select(rows, loop, labels).chunks()) if loop.any() else []
+        init = (
+            self._previous(X, labels) if self.warm_start and hasattr(self, "_params") else self.init
+        )
+        n_starts = self.n_init if chunks and starts.is_random(init, labels) else 1
+        report = Reporter(self, data, n_starts)
+        found: list[tuple[em.Fit[Params, ClassCounts], NaiveBayes]] = []
+        for number in range(1, n_starts + 1):
+            if chunks:
+                begin = starts.responsibilities(init, X, labels, weight, rng)
+                start = self._start(model, rows, begin)
+            else:
+                start = model.maximize(count_known(model, rows, known, labels))
+            centred = model.around(start)
+            fixed = count_known(centred, rows, known, labels) if known.any() else None
+            watch = report.start(number, centred)
+            run = em.fit(
+                centred,
+                chunks,
+                start if chunks else None,
+                fixed=fixed,
+                max_iter=self.max_iter,
+                tol=self.tol * weight.sum(),
+                callback=watch.after_round,
+                n_jobs=self.n_jobs,
+            )
+            watch.end()
+            found.append((run, centred))
+            if watch.stopped:
+                break
+        objectives = np.array([run.objective for run, _ in found])
+        best, centred = found[int(objectives.argmax())]
+        params, statistics = best.params, best.statistics
+        if self._exchangeable():  # S20: the same optimum is reported with the same order
+            order = np.argsort(-statistics.classes, kind="stable")
+            centred, statistics = centred.reorder(statistics, order)
+            params = centred.maximize(statistics)
+        self._set(self._attributes(centred, params, statistics))
+        same = max(10 * self.tol * weight.sum(), 1e-9 * abs(best.objective))
+        self.start_objectives_ = objectives
+        self.n_best_starts_ = int((objectives >= best.objective - same).sum())
+        self.trace_ = np.array(best.trace)
+        self.lower_bounds_ = self.trace_ / weight.sum()
+        self.n_iter_ = len(best.trace)
+        self.converged_ = best.converged
+        self.objective_ = best.objective
+        self.log_likelihood_ = best.log_likelihood
+        self.label_distributions_ = self._distributions(rows, labels)
+        report.end(centred, params)
+        if not (best.converged or watch.stopped):
+            warnings.warn(
+                f"EM did not converge in {self.max_iter} rounds: raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _exchangeable(self) -> bool:
+        """Return whether the classes have no names, so that their order is ours to choose."""
+        return False
+
+    def _distributions(self, rows: Rows, labels: Labels) -> Array:
+        """Return p(y | x) of the training rows."""
+        result = np.zeros((len(rows), len(labels.classes)))
+        known = np.flatnonzero(labels.codes >= 0)
+        result[known, labels.codes[known]] = 1.0
+        other = labels.codes < 0
+        if other.any():
+            unweighted = Rows(rows.features)
+            result[other] = np.concatenate(
+                [
+                    self._model.posterior(self._params, chunk)[0]
+                    for chunk in select(unweighted, other, labels).chunks()
+                ]
+            )
+        return result
+
+    def predict_joint_log_proba(self, X: Any) -> Array:
+        """Return log p(x, y) = log p(y) + log p(x | y) of each row and class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The rows; NaN is a missing cell.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        check_is_fitted(self)
+        features = self._model.family.encode(self._check_features(X, reset=False))
+        joint: Array = self._model.log_joint_rows(self._params, features)
+        return joint
+
+    def score_samples(self, X: Any) -> Array:
+        """Return log p(x) of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The rows; NaN is a missing cell.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return normalize(self.predict_joint_log_proba(X))[1]
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return p(y | x) of each row and class.
+
+        A row that is impossible under every class (which needs a probability of zero, thus
+        alpha = 0) gets the class shares.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The rows; NaN is a missing cell.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        check_is_fitted(self)
+        features = self._model.family.encode(self._check_features(X, reset=False))
+        posterior: Array = self._model.posterior(self._params, Rows(features))[0]
+        return posterior
+
+    def _draw(self, n_samples: int) -> tuple[Array, npt.NDArray[np.intp]]:
+        check_is_fitted(self)
+        if n_samples < 1:
+            raise ValueError(f"Invalid value for 'n_samples': {n_samples}. It must be at least 1.")
+        rng = check_random_state(self.random_state)
+        prior = np.exp(self._params.class_log_prior)
+        drawn = np.repeat(np.arange(len(prior)), rng.multinomial(n_samples, prior / prior.sum()))
+        X = self._model.family.sample(self._params.features, self._statistics.features, drawn, rng)
+        return X, drawn
+
+    def n_parameters(self) -> int:
+        """Return the number of free parameters of the fitted model."""
+        check_is_fitted(self)
+        return int(self._model.n_parameters(self._params))
+
+
+def select(rows: Rows, mask: npt.NDArray[np.bool_], labels: Labels) -> Rows:
+    """Return the rows of a mask with their evidence, if there is any."""
+    chosen = rows if mask.all() else rows.take(np.flatnonzero(mask))
+    if labels.unknown[mask].all():
+        return chosen
+    return Rows(chosen.features, labels.log_evidence()[mask], chosen.weight)
+
+
+def count_known(
+    model: NaiveBayes, rows: Rows, known: npt.NDArray[np.bool_], labels: Labels
+) -> ClassCounts:
+    """Return the statistics of rows whose label is known."""
+    chosen = rows if known.all() else rows.take(np.flatnonzero(known))
+    codes = labels.codes[known]
+    weight = np.ones(len(codes)) if chosen.weight is None else chosen.weight
+    one_hot = sparse.csr_array(
+        (weight, codes, np.arange(len(codes) + 1)), (len(codes), len(labels.classes))
+    )
+    return model.count(Rows(chosen.features), one_hot)

@@ -1,0 +1,112 @@
+"""What is told of a fit while it runs: printing, the user's hook, scikit-learn's callbacks.
+
+scikit-learn's callbacks (its version 1.9 and later) see a task "fit" with a task "start" for each
+start of EM, which has a task "round" for each round.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tacit.em import Round
+
+try:
+    from sklearn.callback import CallbackSupportMixin
+except ImportError:  # an older scikit-learn: there is nothing to support
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in for scikit-learn's class."""
+
+
+__all__ = ["CallbackSupportMixin", "Reporter", "Watch"]
+
+
+class Watch:
+    """Passes the rounds of one start on to whoever asked to be told.
+
+    Parameters
+    ----------
+    number : int
+        The number of the start, from 1.
+    model : NaiveBayes
+        The model that is fitted.
+    data : dict
+        The estimator, X, y and metadata, as scikit-learn's callbacks want them.
+    context : CallbackContext or None
+        scikit-learn's context of this start, if it has any.
+
+    Attributes
+    ----------
+    stopped : bool
+        Whether someone asked to stop.
+    """
+
+    def __init__(self, number: int, model: Any, data: dict[str, Any], context: Any) -> None:
+        self.number, self.model, self.data, self.context = number, model, data, context
+        self.stopped = False
+
+    def after_round(self, done: Round) -> bool:
+        """Tell of a round; True means that the rounds shall end."""
+        estimator = self.data["estimator"]
+        if estimator.verbose:
+            print(
+                f"{type(estimator).__name__}: start {self.number}, round {done.number}, "
+                f"objective {done.objective:.10g}, {done.seconds:.2f} s",
+                file=sys.stderr,
+            )
+        if estimator.callback is not None:
+            self.stopped |= estimator.callback(done.number, done.objective, done.seconds) is True
+        if self.context is not None:
+            task = self.context.subcontext("round").call_on_fit_task_begin(**self.data)
+            self.stopped |= task.call_on_fit_task_end(
+                **self.data, reconstruction_attributes=fitted(self.model, done.params)
+            )
+        return self.stopped
+
+    def end(self) -> None:
+        """Say that this start is over."""
+        if self.context is not None:
+            self.context.call_on_fit_task_end(**self.data)
+
+
+class Reporter:
+    """Opens a `Watch` for each start of a fit.
+
+    Parameters
+    ----------
+    estimator : EMEstimator
+        The estimator that is being fitted.
+    data : dict
+        X, y and metadata.
+    n_starts : int
+        How many starts there will be.
+    """
+
+    def __init__(self, estimator: Any, data: dict[str, Any], n_starts: int) -> None:
+        self.data = {"estimator": estimator, **data}
+        self.context = None
+        if hasattr(estimator, "_init_callback_context"):
+            self.context = estimator._init_callback_context(max_subtasks=n_starts)
+            self.context.call_on_fit_task_begin(**self.data)
+
+    def start(self, number: int, model: Any) -> Watch:
+        """Return the watch over start `number`."""
+        context = None
+        if self.context is not None:
+            rounds = self.data["estimator"].max_iter
+            context = self.context.subcontext("start", max_subtasks=rounds)
+            context.call_on_fit_task_begin(**self.data)
+        return Watch(number, model, self.data, context)
+
+    def end(self, model: Any, params: Any) -> None:
+        """Say that the fit is over."""
+        if self.context is not None:
+            self.context.call_on_fit_task_end(
+                **self.data, reconstruction_attributes=fitted(model, params)
+            )
+
+
+def fitted(model: Any, params: Any) -> dict[str, Any]:
+    """Return the attributes of an estimator that stopped at these params."""
+    return {"_model": model, "_params": params}

@@ -1,0 +1,310 @@
+"""The EM algorithm in its general form: one loop for every model (C Fig. 2, S17).
+
+    EM = expect (map over chunks of rows) + add (reduce) + maximize
+
+This module knows nothing of classes, features or labels. A model is any object with the
+functions of `Model`; its statistics are anything that can be added.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+
+import numpy as np
+
+from tacit import engine
+
+__all__ = ["AscentError", "Fit", "Model", "Round", "Statistics", "Sums", "fit", "lower_bound", "q"]
+
+Params = TypeVar("Params")
+Chunk = TypeVar("Chunk", contravariant=True)
+
+# A fall of the objective that is larger than this part of it is no rounding error.
+ROUNDING = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class Sums:
+    """A record of sums: two of them are added field by field.
+
+    Subclass it as a frozen dataclass. A field is whatever `+` adds: a float, an array, another
+    record, or a tuple of them (added element by element).
+    """
+
+    def __add__(self, other: Self) -> Self:
+        names = (field.name for field in dataclasses.fields(self))
+        return type(self)(**{n: _add(getattr(self, n), getattr(other, n)) for n in names})
+
+
+def _add(a: Any, b: Any) -> Any:
+    return tuple(map(_add, a, b)) if isinstance(a, tuple) else a + b
+
+
+@dataclasses.dataclass(frozen=True)
+class Statistics(Sums):
+    """Base of a model's statistics: sums, one of which is the log-likelihood.
+
+    Attributes
+    ----------
+    log_likelihood : float
+        Summed log-likelihood of the rows that these statistics come from.
+
+    Examples
+    --------
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Coins(Statistics):
+    ...     heads: float
+    >>> Coins(log_likelihood=-1.0, heads=2.0) + Coins(log_likelihood=-0.5, heads=1.0)
+    Coins(log_likelihood=-1.5, heads=3.0)
+    """
+
+    log_likelihood: float
+
+
+S = TypeVar("S", bound=Statistics)
+
+
+class Model(Protocol[Params, S, Chunk]):
+    """What the loop needs of a model p(x, y; params).
+
+    Statistics must support `+` and have a `log_likelihood`; params and chunks may be anything.
+    """
+
+    def expect(self, params: Params, chunk: Chunk, /) -> S:
+        """Return the expected sufficient statistics of a chunk's rows and their log-likelihood."""
+
+    def maximize(self, statistics: S, /) -> Params:
+        """Return the params that maximise `log_joint(params, statistics) + log_prior(params)`."""
+
+    def log_prior(self, params: Params, /) -> float:
+        """Return what smoothing adds to the objective; 0 for maximum likelihood."""
+
+    def log_joint(self, params: Params, statistics: S, /) -> float:
+        """Return the expected complete-data log-likelihood, Q of C (11).
+
+        The loop calls it only for statistics that are `fixed`; `q` and `lower_bound` need it too.
+        """
+
+
+class AscentError(RuntimeError):
+    """The objective fell, which EM rules out (C Theorem 5): the model's steps do not fit together.
+
+    For the models that tacit ships this is a defect of tacit; please report it.
+    """
+
+
+class Round(NamedTuple):
+    """What a callback is told after each round: its number (from 1) and what came of it."""
+
+    number: int
+    objective: float
+    seconds: float
+    params: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit(Generic[Params, S]):
+    """What a run of the loop found.
+
+    Attributes
+    ----------
+    params
+        The last parameters.
+    statistics
+        The statistics that they come from: ``params == model.maximize(statistics)``.
+    log_likelihood, objective : float
+        Log-likelihood under `params`, and the same plus the log prior: what EM raises.
+    trace : list of float
+        The objective after each round.
+    converged : bool
+        Whether the rounds ended because the objective no longer rises.
+    """
+
+    params: Params
+    statistics: S
+    log_likelihood: float
+    objective: float
+    trace: list[float]
+    converged: bool
+
+
+def fit(
+    model: Model[Params, S, Chunk],
+    chunks: Sequence[Chunk],
+    start: Params | None = None,
+    *,
+    fixed: S | None = None,
+    max_iter: int = 500,
+    tol: float = 1e-6,
+    callback: Callable[[Round], object] | None = None,
+    n_jobs: int | None = None,
+) -> Fit[Params, S]:
+    """Run EM: rounds of one E-step and one M-step, until the objective stands still.
+
+    After every round the objective (log-likelihood + log prior) is compared with the one before;
+    a fall beyond rounding raises `AscentError`.
+
+    Parameters
+    ----------
+    model : Model
+        The functions `expect`, `maximize` and `log_prior` (and `log_joint` if `fixed` is given).
+    chunks : sequence
+        The data, in pieces that `model.expect` takes. Their order fixes the order of the sums.
+    start
+        The parameters of the first E-step. None is enough when `chunks` is empty.
+    fixed : statistics, optional
+        Statistics of data whose hidden part is known. They are added in every round as they are,
+        and their log-likelihood is read off them. With `fixed` alone, fitting is one round:
+        maximum likelihood from complete data (C Fig. 3).
+    max_iter : int
+        The largest number of rounds.
+    tol : float
+        In nats. The rounds end when the last round's rise and the rise still to come (Aitken's
+        estimate from the last three objectives) are both at most this.
+    callback : callable, optional
+        Called after each round with a `Round`: its number, the objective, the seconds since the
+        start and the parameters. If it returns True, the rounds end.
+    n_jobs : int, optional
+        Threads that share the chunks; the result has the same bits for any number.
+
+    Returns
+    -------
+    Fit
+
+    Examples
+    --------
+    A coin is chosen at random out of two and thrown ten times; the two biases, from the heads
+    of five such trials, with the choices unknown:
+
+    >>> import numpy as np
+    >>> from tacit import em
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Throws(em.Statistics):
+    ...     heads: np.ndarray
+    ...     tails: np.ndarray
+    >>> class TwoCoins:
+    ...     def expect(self, bias, heads):
+    ...         joint = 0.5 * bias ** heads[:, None] * (1 - bias) ** (10 - heads[:, None])
+    ...         delta = joint / joint.sum(axis=1, keepdims=True)
+    ...         return Throws(np.log(joint.sum(axis=1)).sum(), heads @ delta, (10 - heads) @ delta)
+    ...     def maximize(self, throws):
+    ...         return throws.heads / (throws.heads + throws.tails)
+    ...     def log_prior(self, bias):
+    ...         return 0.0
+    >>> found = em.fit(TwoCoins(), [np.array([5, 9, 8, 4, 7])], np.array([0.6, 0.5]))
+    >>> found.params.round(2), found.converged
+    (array([0.8 , 0.52]), True)
+    """
+    if start is None and (len(chunks) or fixed is None):
+        raise ValueError("start is None: give the parameters to start from.")
+    if max_iter < 1:
+        raise ValueError(f"max_iter is {max_iter}: at least one round is needed.")
+    began = time.perf_counter()
+
+    def expect(params: Params | None) -> tuple[S, float]:
+        pieces: Iterable[S] = engine.expect(model, params, chunks, n_jobs)
+        statistics = fixed
+        log_likelihood = 0.0
+        if fixed is not None and params is not None:
+            log_likelihood = model.log_joint(params, fixed)
+        for piece in pieces:  # in the order of the chunks, whoever computed them
+            statistics = piece if statistics is None else statistics + piece
+            log_likelihood += piece.log_likelihood
+        assert statistics is not None
+        return statistics, log_likelihood
+
+    next_statistics, log_likelihood = expect(start)
+    objective = -np.inf if start is None else log_likelihood + model.log_prior(start)
+    objectives = [objective]
+    converged = False
+    for round_ in range(1, max_iter + 1):
+        statistics = next_statistics
+        params = model.maximize(statistics)
+        next_statistics, log_likelihood = expect(params)
+        previous, log_prior = objective, model.log_prior(params)
+        objective = log_likelihood + log_prior
+        scale = max(1.0, abs(log_likelihood), abs(log_prior))
+        if not objective >= previous - ROUNDING * scale:  # S19; also catches NaN
+            raise AscentError(
+                f"The objective went from {previous!r} to {objective!r} in round {round_}. EM "
+                "never lowers it: expect, maximize and log_prior of the model do not fit together."
+            )
+        seconds = time.perf_counter() - began
+        stop = callback is not None and callback(Round(round_, objective, seconds, params))
+        objectives.append(objective)
+        converged = not len(chunks) or to_come(objectives, 1e-15 * scale) <= tol
+        if converged or stop is True:
+            break
+    return Fit(params, statistics, log_likelihood, objective, objectives[1:], converged)
+
+
+def to_come(objectives: Sequence[float], noise: float = 0.0) -> float:
+    """Estimate how far the objective still rises, at least the last rise (Aitken, Böhning 1994).
+
+    EM converges linearly, so a small rise does not mean that little is left: with a rate of .999,
+    a thousand times the last rise is. The rate is the ratio of the last two rises. While they
+    grow (EM leaving a saddle) nothing can be said: inf. Rises below `noise` are rounding.
+
+    Examples
+    --------
+    >>> to_come([0.0, 0.5, 0.75])
+    0.25
+    >>> to_come([0.0, 1.0, 1.75])  # slow: more is left than the last rise
+    2.25
+    """
+    last = objectives[-1] - objectives[-2]
+    before = objectives[-2] - objectives[-3] if len(objectives) > 2 else np.inf
+    if last <= noise:
+        return 0.0
+    return float(max(last, last * last / (before - last))) if last < before else np.inf
+
+
+def q(
+    model: Model[Params, S, Chunk], chunks: Iterable[Chunk], params: Params, old: Params
+) -> float:
+    """Return Q(params, old) of C (11): the log-likelihood that `old` expects of `params`.
+
+    Examples
+    --------
+    >>> from tacit.families import Bernoulli
+    >>> from tacit.naivebayes import NaiveBayes
+    >>> model = NaiveBayes(Bernoulli(alpha=0.0))
+    >>> rows = model.rows([[1, 0], [0, 1], [1, 1]])
+    >>> old = model.start(rows, [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+    >>> new = fit(model, [rows], old, max_iter=1).params
+    >>> q(model, [rows], new, old) >= q(model, [rows], old, old)  # Theorem 3
+    True
+    """
+    return model.log_joint(params, _total(model, chunks, old))
+
+
+def lower_bound(
+    model: Model[Params, S, Chunk], chunks: Iterable[Chunk], params: Params, old: Params
+) -> float:
+    """Return the bound on the log-likelihood of `params` that the E-step at `old` gives (S18).
+
+    It is L(old) + Q(params, old) - Q(old, old): never above L(params) (C Theorem 4, by Jensen's
+    inequality), and equal to it at ``params = old``.
+
+    Examples
+    --------
+    >>> from tacit.families import Bernoulli
+    >>> from tacit.naivebayes import NaiveBayes
+    >>> model = NaiveBayes(Bernoulli(alpha=0.0))
+    >>> rows = model.rows([[1, 0], [0, 1], [1, 1]])
+    >>> old = model.start(rows, [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+    >>> new = fit(model, [rows], old, max_iter=1).params
+    >>> lower_bound(model, [rows], new, old) <= model.expect(new, rows).log_likelihood
+    True
+    """
+    statistics = _total(model, chunks, old)
+    change = model.log_joint(params, statistics) - model.log_joint(old, statistics)
+    return statistics.log_likelihood + change
+
+
+def _total(model: Model[Params, S, Chunk], chunks: Iterable[Chunk], params: Params) -> S:
+    first, *rest = (model.expect(params, chunk) for chunk in chunks)
+    return sum(rest, start=first)

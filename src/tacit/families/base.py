@@ -1,0 +1,112 @@
+"""The contract of a family p(x | y), and smoothing, which the discrete ones share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.numerics import Array
+
+__all__ = ["Family", "Smoothed"]
+
+
+@dataclass(frozen=True)
+class Family(ABC):
+    """Class-conditional distributions p(x | y) for K classes, without the class prior.
+
+    A family is immutable. Its fields are the user's settings and, after `bind`, constants of the
+    data. Statistics are sums (`tacit.em.Sums`); params are small records of arrays.
+    """
+
+    def bind(self, X: Any) -> Self:
+        """Return the family with the constants that it takes from the training data."""
+        return self
+
+    def around(self, params: Any) -> Self:
+        """Return the family with its sums taken around what `params` say, against cancellation."""
+        return self
+
+    def extend(self, X: Any, statistics: Any) -> tuple[Self, Any]:
+        """Return the family and statistics, widened for what is new in a further batch."""
+        return self, statistics
+
+    @abstractmethod
+    def encode(self, X: Any) -> Any:
+        """Return a matrix of numbers as this family's `Features`; ValueError if they do not fit."""
+
+    @abstractmethod
+    def score(self, params: Any, features: Any, fitting: bool = False) -> Array:
+        """Return log p(x | y), shape (n, K), of the observed cells.
+
+        With `fitting`, the log-likelihood that the estimates maximise, where that differs.
+        """
+
+    @abstractmethod
+    def count(self, features: Any, weights: Any, params: Any = None) -> Any:
+        """Return the statistics of rows of which class k has weights[:, k], dense or CSR.
+
+        `params` say what to expect of cells whose statistics depend on it (see `complete`).
+        """
+
+    def complete(self, features: Any) -> npt.NDArray[np.bool_]:
+        """Return the rows whose statistics, given the label, do not depend on the params."""
+        return np.ones(len(features), dtype=bool)
+
+    @abstractmethod
+    def maximize(self, statistics: Any) -> Any:
+        """Return the params that maximise log_joint + log_prior."""
+
+    def log_prior(self, params: Any) -> float:
+        """Return the log prior density of the params, up to a constant: what smoothing adds."""
+        return 0.0
+
+    @abstractmethod
+    def log_joint(self, params: Any, statistics: Any) -> float:
+        """Return the expected log-likelihood of the rows behind the statistics."""
+
+    @abstractmethod
+    def reorder(self, statistics: Any, order: npt.NDArray[np.intp]) -> tuple[Self, Any]:
+        """Return the family and statistics with the classes in another order."""
+
+    @abstractmethod
+    def sample(
+        self, params: Any, statistics: Any, labels: npt.NDArray[np.intp], rng: np.random.RandomState
+    ) -> Array:
+        """Draw a row for each label (S7)."""
+
+    @abstractmethod
+    def n_parameters(self, params: Any) -> int:
+        """Return the number of free parameters."""
+
+
+@dataclass(frozen=True)
+class Smoothed(Family):
+    """A family of probabilities that are ratios of counts, smoothed by `alpha` (S11).
+
+    Attributes
+    ----------
+    alpha : float or array of shape (d,)
+        Added to every count. It is a prior, Dirichlet(alpha + 1), so that the smoothed ratio is
+        the maximum a posteriori estimate (S13). 0 is maximum likelihood, 1 is Laplace's rule.
+    """
+
+    alpha: Any = 1.0
+
+    def bind(self, X: Any) -> Self:
+        """Check that alpha fits the columns."""
+        shape, d = np.shape(self.alpha), X.shape[1]
+        if shape not in ((), (d,)):
+            raise ValueError(
+                "When alpha is an array, it should contain one value for each of the "
+                f"{d} features. Got shape {shape} instead."
+            )
+        alpha = np.asarray(self.alpha, dtype=np.float64)
+        if not (np.isfinite(alpha).all() and (alpha >= 0).all()):
+            raise ValueError(
+                f"All values in alpha must be finite and at least 0. Got {self.alpha}."
+            )
+        return self

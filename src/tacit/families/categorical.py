@@ -1,0 +1,210 @@
+"""Categories: feature j takes one of v_j values, coded 0 .. v_j - 1 (S2)."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tacit import engine
+from tacit.em import Sums
+from tacit.families.base import Smoothed
+from tacit.numerics import Array, expected_log, log, ratio
+from tacit.rows import Cells
+
+__all__ = ["Categorical"]
+
+# The largest code of a category: each takes a line in a table, so more is a mistake.
+MOST = 10_000_000
+
+
+@dataclass(frozen=True)
+class Params:
+    """log p_j(x | y), of shape (sum of v_j, K): the features' tables one below the other."""
+
+    log_p: Array
+
+
+@dataclass(frozen=True)
+class Counts(Sums):
+    """Soft counts, laid out as the params."""
+
+    counts: Array
+
+
+@dataclass(frozen=True)
+class Categorical(Smoothed):
+    """p(x | y) = prod_j p_j(x_j | y) for x_j in {0, .., v_j - 1} (L).
+
+    Attributes
+    ----------
+    min_categories : int or array of shape (d,), optional
+        The least number of categories of each feature; else as many as the training data show.
+    handle_unknown : {"missing", "error"}
+        What a category is that the training data did not have.
+    sizes : tuple of int
+        v_j; set by `bind`.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 2.0], [1.0, np.nan]])
+    >>> family = Categorical(alpha=1.0).bind(X)
+    >>> params = family.maximize(family.count(family.encode(X), np.ones((2, 1))))
+    >>> [np.exp(table).round(2).tolist() for table in family.split(params.log_p)]
+    [[[0.5, 0.5]], [[0.25, 0.25, 0.5]]]
+    """
+
+    min_categories: Any = None
+    handle_unknown: str = "missing"
+    sizes: tuple[int, ...] = ()
+
+    def bind(self, X: Any) -> Self:
+        """Find the number of categories of each feature."""
+        family = super().bind(X)
+        return replace(family, sizes=tuple(self._sizes(X).tolist()))
+
+    def _sizes(self, X: Any) -> npt.NDArray[np.int64]:
+        sizes: npt.NDArray[np.int64] = _check_codes(X).max(axis=0, initial=0) + 1
+        if self.min_categories is None:
+            return sizes
+        least = np.asarray(self.min_categories)
+        if least.dtype.kind not in "iu":
+            raise ValueError(
+                f"'min_categories' should have integral type. Got {least.dtype} instead."
+            )
+        if least.shape not in ((), sizes.shape):
+            raise ValueError(
+                f"'min_categories' should have shape {sizes.shape} when an array-like is "
+                f"provided. Got {least.shape} instead."
+            )
+        return np.maximum(sizes, least.astype(np.int64))
+
+    def extend(self, X: Any, statistics: Counts) -> tuple[Self, Counts]:
+        """Make room for categories that a further batch brings."""
+        sizes = np.maximum(self._sizes(X), self.sizes)
+        wider = replace(self, sizes=tuple(sizes.tolist()))
+        counts = np.zeros((sum(wider.sizes), statistics.counts.shape[1]))
+        places = wider._offsets().repeat(self.sizes) + np.concatenate(
+            [np.arange(size) for size in self.sizes]
+        )
+        counts[places] = statistics.counts
+        return wider, Counts(counts)
+
+    def _offsets(self) -> npt.NDArray[np.int64]:
+        return np.cumsum((0, *self.sizes[:-1]))
+
+    def split(self, table: Array) -> list[Array]:
+        """Cut a table of shape (sum of v_j, K) into one of shape (K, v_j) for each feature."""
+        return [part.T for part in np.split(table, self._offsets()[1:])]
+
+    def encode(self, X: Any) -> Cells:
+        """Turn categories into places in the tables; -1 is missing."""
+        codes = _check_codes(X)
+        unknown = codes >= np.array(self.sizes)
+        if unknown.any() and self.handle_unknown == "error":
+            i, j = np.argwhere(unknown)[0]
+            raise ValueError(
+                f"Found unknown category {codes[i, j]} in column {j}, row {i}: training had 0 to "
+                f"{self.sizes[j] - 1}. Set min_categories, or handle_unknown='missing'."
+            )
+        missing = (codes < 0) | unknown
+        return Cells(np.where(missing, -1, codes + self._offsets()).astype(np.int32))
+
+    def score(self, params: Params, features: Cells, fitting: bool = False) -> Array:
+        """Return sum_j log p_j(x_j | y)."""
+        codes, native = features.values, engine.native()
+        scores = np.zeros((len(codes), params.log_p.shape[1]))
+        if native is not None:
+            native.gather(codes, params.log_p, scores)
+            return scores
+        for column in codes.T:
+            scores += np.where(column[:, None] < 0, 0.0, params.log_p[column])
+        return scores
+
+    def count(self, features: Cells, weights: Any, params: Params | None = None) -> Counts:
+        """Sum weights by category and class: C Fig. 1 and L, for v_j values."""
+        codes, native = features.values, engine.native()
+        weights = weights.toarray() if sparse.issparse(weights) else weights
+        counts = np.zeros((sum(self.sizes), weights.shape[1]))
+        if native is not None:
+            native.accumulate(codes, np.ascontiguousarray(weights), counts)
+            return Counts(counts)
+        for column in codes.T:
+            np.add.at(counts, column[column >= 0], weights[column >= 0])
+        return Counts(counts)
+
+    def _totals(self, table: Array) -> Array:
+        """Sum a table over each feature's categories, and repeat the sum for each of them."""
+        return np.add.reduceat(table, self._offsets()).repeat(self.sizes, axis=0)
+
+    def _alpha(self) -> Array:
+        alpha = np.broadcast_to(np.asarray(self.alpha, dtype=np.float64), (len(self.sizes),))
+        return alpha.repeat(self.sizes)[:, None]
+
+    def maximize(self, statistics: Counts) -> Params:
+        """Return the smoothed ratios of counts (S11); uniform where nothing was seen."""
+        counts = statistics.counts + self._alpha()
+        uniform = (1.0 / np.array(self.sizes)).repeat(self.sizes)[:, None]
+        return Params(log(ratio(counts, self._totals(counts), uniform)))
+
+    def log_prior(self, params: Params) -> float:
+        """Return the log density of Dirichlet(alpha + 1) at the params, up to a constant (S13)."""
+        return expected_log(self._alpha(), params.log_p)
+
+    def log_joint(self, params: Params, statistics: Counts) -> float:
+        """Return C (16) without the class prior's part."""
+        return expected_log(statistics.counts, params.log_p)
+
+    def reorder(self, statistics: Counts, order: npt.NDArray[np.intp]) -> tuple[Self, Counts]:
+        """Return the statistics with the classes in another order."""
+        return self, Counts(statistics.counts[:, order])
+
+    def sample(
+        self,
+        params: Params,
+        statistics: Counts,
+        labels: npt.NDArray[np.intp],
+        rng: np.random.RandomState,
+    ) -> Array:
+        """Draw categories by inverting the cumulated probabilities."""
+        drawn = np.empty((len(labels), len(self.sizes)))
+        for j, table in enumerate(self.split(params.log_p)):
+            cumulated = np.cumsum(np.exp(table), axis=1)
+            point = rng.random_sample(len(labels)) * cumulated[labels, -1]
+            drawn[:, j] = (cumulated[labels] <= point[:, None]).sum(axis=1)
+        return drawn
+
+    def n_parameters(self, params: Params) -> int:
+        """Return K sum_j (v_j - 1)."""
+        return int(params.log_p.shape[1] * (sum(self.sizes) - len(self.sizes)))
+
+
+def _check_codes(X: Any) -> npt.NDArray[np.int64]:
+    """Return non-negative numbers as integers, as scikit-learn does, and NaN as -1."""
+    X = np.asarray(X)
+    missing = np.isnan(X)
+    if (X < 0).any():
+        raise ValueError(
+            "Negative values in data passed to Categorical (input X): categories are coded 0, 1, "
+            "..., and a missing cell is NaN."
+        )
+    if (X > MOST).any():
+        raise ValueError(
+            f"A category is coded {np.nanmax(X):g}: categories are coded 0, 1, 2, ... Encode them "
+            "with sklearn.preprocessing.OrdinalEncoder."
+        )
+    codes = np.where(missing, -1, X).astype(np.int64)
+    broken = ~missing & (codes != X)
+    if broken.any():
+        i, j = np.argwhere(broken)[0]
+        warnings.warn(
+            f"Categories are whole numbers; {X[i, j]} in row {i}, column {j} is rounded down. "
+            "Encode them with sklearn.preprocessing.OrdinalEncoder, or use GaussianNB for numbers.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return codes

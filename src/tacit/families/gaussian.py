@@ -1,0 +1,188 @@
+"""Numbers, independent within a class: a mean and a variance for each feature (S4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tacit.em import Sums
+from tacit.families.base import Family
+from tacit.numerics import Array, ratio
+from tacit.rows import Cells, cells
+
+__all__ = ["Gaussian", "Normal"]
+
+
+@dataclass(frozen=True)
+class Normal(Family):
+    """What the families of normal distributions share: the noise floor and the pilot.
+
+    Each value is taken as known up to noise of variance `noise`: fitting maximises the expected
+    log-density E log N(x + noise). Its estimate is the variance of the data plus `noise`, which
+    is scikit-learn's smoothing; stated like this, EM has an objective that never falls. The
+    density that predictions use is N(x) itself.
+
+    Sums are taken around a fixed `pilot` for each class, never of raw squares, which cancel.
+
+    Attributes
+    ----------
+    var_smoothing : float
+        The noise as a part of the largest variance of all features.
+    noise : float, optional
+        The noise itself; else set by `bind`.
+    pilot : ndarray of shape (1 or K, d)
+        Set by `bind` (the mean of the data) and `around` (the means of the classes).
+    spread : ndarray of shape (d,)
+        The variance of each feature in all rows; set by `bind`.
+    """
+
+    var_smoothing: float = 1e-9
+    noise: Any = None
+    pilot: Any = None
+    spread: Any = None
+
+    def bind(self, X: Any) -> Self:
+        """Find the pilot and the noise; a feature without any value counts as constant."""
+        X = np.asarray(X, dtype=np.float64)
+        observed = ~np.isnan(X)
+        n = np.maximum(observed.sum(axis=0), 1)
+        pilot = np.where(observed, X, 0.0).sum(axis=0) / n
+        spread = (np.where(observed, X - pilot, 0.0) ** 2).sum(axis=0) / n
+        noise = self.noise
+        if noise is None:
+            largest = spread.max()
+            noise = float(self.var_smoothing * (largest if largest > 0 else 1.0))
+        return replace(self, noise=noise, pilot=pilot[None, :], spread=spread)
+
+    def around(self, params: Any) -> Self:
+        """Sum around the means of the classes."""
+        return replace(self, pilot=params.mean)
+
+    def encode(self, X: Any) -> Cells:
+        """Mark NaN as missing."""
+        return cells(X)
+
+
+@dataclass(frozen=True)
+class Params:
+    """Means and variances, each of shape (K, d)."""
+
+    mean: Array
+    variance: Array
+
+
+@dataclass(frozen=True)
+class Moments(Sums):
+    """Soft counts of observed cells, sums and squares around the pilot, each of shape (K, d)."""
+
+    weight: Array
+    sums: Array
+    squares: Array
+
+
+@dataclass(frozen=True)
+class Gaussian(Normal):
+    """p(x | y) = prod_j N(x_j; mean_yj, variance_yj) (L "Gaussian Distribution").
+
+    Examples
+    --------
+    >>> X = np.array([[1.0], [3.0], [np.nan]])
+    >>> family = Gaussian(var_smoothing=0.0).bind(X)
+    >>> family.maximize(family.count(family.encode(X), np.ones((3, 1))))
+    Params(mean=array([[2.]]), variance=array([[1.]]))
+    """
+
+    def score(self, params: Params, features: Cells, fitting: bool = False) -> Array:
+        """Return sum_j log N(x_j; mean_j, variance_j) over the observed cells."""
+        X, observed = features.values, features.observed
+        noise = self.noise if fitting else 0.0
+        scores = np.empty((len(X), len(params.mean)))
+        for k, (mean, variance) in enumerate(zip(params.mean, params.variance, strict=True)):
+            log_norm = np.log(2.0 * np.pi * variance)
+            terms = (X - mean) ** 2 + noise
+            if observed is None:
+                scores[:, k] = terms @ (1.0 / variance) + log_norm.sum()
+            else:
+                scores[:, k] = (terms * observed) @ (1.0 / variance) + observed @ log_norm
+        return -0.5 * scores
+
+    def count(self, features: Cells, weights: Any, params: Params | None = None) -> Moments:
+        """Sum weights, values and squares around the pilot."""
+        X, observed = features.values, features.observed
+        K, d = weights.shape[1], X.shape[1]
+        pilot = np.broadcast_to(self.pilot, (K, d))
+        weight, sums, squares = np.empty((K, d)), np.empty((K, d)), np.empty((K, d))
+        for k, rows, w in by_class(weights):
+            centred = X[rows] - pilot[k]
+            if observed is not None:
+                centred *= observed[rows]
+            weight[k] = w.sum() if observed is None else w @ observed[rows]
+            sums[k] = w @ centred
+            squares[k] = w @ centred**2
+        return Moments(weight, sums, squares)
+
+    def maximize(self, statistics: Moments) -> Params:
+        """Return weighted means and variances; those of all rows where a class has no weight."""
+        n = statistics.weight
+        shift = ratio(statistics.sums, n, 0.0)
+        mean = self.pilot + shift
+        # All classes together: what a class without weight in a feature is given.
+        total = n.sum(axis=0)
+        centre = ratio((n * mean).sum(axis=0), total, self.pilot[0])
+        within = np.maximum(statistics.squares - n * shift**2, 0.0)
+        everywhere = ratio((within + n * (mean - centre) ** 2).sum(axis=0), total, 1.0)
+        mean = np.where(n > 0, mean, centre)
+        variance = ratio(within, n, everywhere) + self.noise
+        if (variance <= 0).any():
+            k, j = np.argwhere(variance <= 0)[0]
+            raise ValueError(
+                f"Feature {j} has no variance in class {k}, so that its density is infinite. Set "
+                "var_smoothing (in mixtures reg_covar) above 0, or leave the feature out."
+            )
+        return Params(mean, variance)
+
+    def log_joint(self, params: Params, statistics: Moments) -> float:
+        """Return the expected log-density of the cells, noise included."""
+        n, shift = statistics.weight, params.mean - self.pilot
+        squares = statistics.squares + n * self.noise + n * shift**2 - 2 * shift * statistics.sums
+        return float(
+            -0.5 * (n * np.log(2 * np.pi * params.variance) + squares / params.variance).sum()
+        )
+
+    def reorder(self, statistics: Moments, order: npt.NDArray[np.intp]) -> tuple[Self, Moments]:
+        """Return the family and statistics with the classes in another order."""
+        pilot = np.broadcast_to(self.pilot, statistics.sums.shape)[order]
+        return replace(self, pilot=pilot), Moments(
+            statistics.weight[order], statistics.sums[order], statistics.squares[order]
+        )
+
+    def sample(
+        self,
+        params: Params,
+        statistics: Moments,
+        labels: npt.NDArray[np.intp],
+        rng: np.random.RandomState,
+    ) -> Array:
+        """Draw from the normal distributions."""
+        noise = rng.standard_normal((len(labels), params.mean.shape[1]))
+        return np.asarray(params.mean[labels] + noise * np.sqrt(params.variance[labels]))
+
+    def n_parameters(self, params: Params) -> int:
+        """Return 2 K d."""
+        return int(2 * params.mean.size)
+
+
+def by_class(weights: Any) -> Iterator[tuple[int, Any, Array]]:
+    """Yield each class with its rows and their weights: of a CSR matrix only its own rows."""
+    if not sparse.issparse(weights):
+        yield from ((k, slice(None), weights[:, k]) for k in range(weights.shape[1]))
+        return
+    columns = weights.tocsc()
+    for k in range(weights.shape[1]):
+        part = slice(columns.indptr[k], columns.indptr[k + 1])
+        yield k, columns.indices[part], columns.data[part]

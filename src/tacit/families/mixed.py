@@ -1,0 +1,144 @@
+"""Columns of different kinds side by side: words, categories and numbers in one model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tacit.em import Sums
+from tacit.families.base import Family
+from tacit.families.bernoulli import Bernoulli
+from tacit.families.multinomial import Multinomial
+from tacit.numerics import Array
+from tacit.rows import Blocks
+
+__all__ = ["Mixed", "Part"]
+
+
+class Part(NamedTuple):
+    """A family and the columns (their numbers) that it describes."""
+
+    name: str
+    family: Family
+    columns: npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Parts(Sums):
+    """The statistics of each part."""
+
+    parts: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Mixed(Family):
+    """p(x | y) = the product over the parts of p(x in the part's columns | y).
+
+    Examples
+    --------
+    >>> from tacit.families import Bernoulli, Gaussian
+    >>> X = np.array([[1.0, 0.5], [0.0, 1.5]])
+    >>> parts = Part("has", Bernoulli(), np.array([0])), Part("size", Gaussian(), np.array([1]))
+    >>> family = Mixed(parts).bind(X)
+    >>> params = family.maximize(family.count(family.encode(X), np.ones((2, 1))))
+    >>> np.exp(params[0].log_p), params[1].mean
+    (array([[0.5]]), array([[1.]]))
+    """
+
+    parts: tuple[Part, ...] = ()
+
+    def _replace(self, families: Any) -> Self:
+        parts = zip(self.parts, families, strict=True)
+        return replace(self, parts=tuple(part._replace(family=family) for part, family in parts))
+
+    def _columns(self, X: Any) -> list[Any]:
+        """Cut out each part's columns; families that need dense columns get them dense."""
+        blocks = (X[:, part.columns] for part in self.parts)
+        return [
+            block.toarray()
+            if sparse.issparse(block) and not isinstance(part.family, Bernoulli | Multinomial)
+            else block
+            for part, block in zip(self.parts, blocks, strict=True)
+        ]
+
+    def bind(self, X: Any) -> Self:
+        """Bind each part to its columns."""
+        blocks = zip(self.parts, self._columns(X), strict=True)
+        return self._replace([part.family.bind(block) for part, block in blocks])
+
+    def around(self, params: Any) -> Self:
+        """Centre each part."""
+        families = [p.family.around(own) for p, own in zip(self.parts, params, strict=True)]
+        unchanged = all(new is p.family for new, p in zip(families, self.parts, strict=True))
+        return self if unchanged else self._replace(families)
+
+    def extend(self, X: Any, statistics: Parts) -> tuple[Self, Parts]:
+        """Widen each part."""
+        blocks = zip(self.parts, self._columns(X), statistics.parts, strict=True)
+        pairs = [part.family.extend(block, own) for part, block, own in blocks]
+        return self._replace([f for f, _ in pairs]), Parts(tuple(own for _, own in pairs))
+
+    def encode(self, X: Any) -> Blocks:
+        """Encode each part's columns."""
+        blocks = zip(self.parts, self._columns(X), strict=True)
+        return Blocks(tuple(part.family.encode(block) for part, block in blocks))
+
+    def score(self, params: Any, features: Blocks, fitting: bool = False) -> Array:
+        """Return the sum of the parts' scores."""
+        triples = zip(self.parts, params, features.parts, strict=True)
+        scores = [part.family.score(own, block, fitting) for part, own, block in triples]
+        return np.asarray(np.sum(scores, axis=0))
+
+    def count(self, features: Blocks, weights: Any, params: Any = None) -> Parts:
+        """Return each part's statistics."""
+        owns = params or [None] * len(self.parts)
+        triples = zip(self.parts, owns, features.parts, strict=True)
+        return Parts(tuple(part.family.count(block, weights, own) for part, own, block in triples))
+
+    def complete(self, features: Blocks) -> npt.NDArray[np.bool_]:
+        """Return the rows that are complete in every part."""
+        pairs = zip(self.parts, features.parts, strict=True)
+        complete = [part.family.complete(block) for part, block in pairs]
+        return np.asarray(np.logical_and.reduce(complete))
+
+    def maximize(self, statistics: Parts) -> tuple[Any, ...]:
+        """Return each part's params."""
+        pairs = zip(self.parts, statistics.parts, strict=True)
+        return tuple(part.family.maximize(own) for part, own in pairs)
+
+    def log_prior(self, params: Any) -> float:
+        """Return the sum of the parts' log priors."""
+        return sum(p.family.log_prior(own) for p, own in zip(self.parts, params, strict=True))
+
+    def log_joint(self, params: Any, statistics: Parts) -> float:
+        """Return the sum over the parts."""
+        triples = zip(self.parts, params, statistics.parts, strict=True)
+        return sum(part.family.log_joint(own, sums) for part, own, sums in triples)
+
+    def reorder(self, statistics: Parts, order: npt.NDArray[np.intp]) -> tuple[Self, Parts]:
+        """Reorder each part."""
+        pairs = zip(self.parts, statistics.parts, strict=True)
+        done = [part.family.reorder(own, order) for part, own in pairs]
+        return self._replace([f for f, _ in done]), Parts(tuple(own for _, own in done))
+
+    def sample(
+        self,
+        params: Any,
+        statistics: Parts,
+        labels: npt.NDArray[np.intp],
+        rng: np.random.RandomState,
+    ) -> Array:
+        """Draw each part's columns; columns that no part describes are zero."""
+        width = 1 + max(int(part.columns.max()) for part in self.parts)
+        drawn = np.zeros((len(labels), width))
+        for part, own, sums in zip(self.parts, params, statistics.parts, strict=True):
+            drawn[:, part.columns] = part.family.sample(own, sums, labels, rng)
+        return drawn
+
+    def n_parameters(self, params: Any) -> int:
+        """Return the sum over the parts."""
+        return sum(p.family.n_parameters(own) for p, own in zip(self.parts, params, strict=True))

@@ -1,0 +1,126 @@
+"""Counts of words: the multinomial event model for documents of any length (S3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tacit.em import Sums
+from tacit.families.base import Smoothed
+from tacit.numerics import Array, dot, expected_log, log, product, ratio
+from tacit.rows import Cells, cells
+
+__all__ = ["Multinomial"]
+
+
+@dataclass(frozen=True)
+class Params:
+    """log p(t | y), of shape (K, V)."""
+
+    log_p: Array
+
+
+@dataclass(frozen=True)
+class Counts(Sums):
+    """Soft counts of words by class, of shape (K, V), and of rows by class, of shape (K,)."""
+
+    words: Array
+    rows: Array
+
+
+@dataclass(frozen=True)
+class Multinomial(Smoothed):
+    """p(x | y) = prod_t p(t | y)^x_t, the words in sequence: no multinomial coefficient (L).
+
+    Where the count of a word is missing, the other words of the row are taken as drawn from what
+    is left of the vocabulary: p(t | y) / P, with P the share of the observed words. Fitting then
+    expects N p(t | y) / P of the missing word, N being the row's observed words.
+
+    Examples
+    --------
+    >>> family = Multinomial(alpha=1.0)
+    >>> features = family.encode(np.array([[3.0, 0.0], [1.0, 2.0]]))
+    >>> params = family.maximize(family.count(features, np.ones((2, 1))))
+    >>> np.exp(params.log_p)
+    array([[0.625, 0.375]])
+    """
+
+    def encode(self, X: Any) -> Cells:
+        """Check that counts are not negative."""
+        values = X.data if sparse.issparse(X) else X
+        if values.size and np.nanmin(values, initial=0.0) < 0:
+            raise ValueError(
+                "Negative values in data passed to Multinomial (input X): counts cannot be "
+                "negative. Use BernoulliNB for presence and absence, GaussianNB for numbers."
+            )
+        return cells(X)
+
+    def score(self, params: Params, features: Cells, fitting: bool = False) -> Array:
+        """Return sum_t x_t log p(t | y)."""
+        scores = dot(features.values, params.log_p)
+        if features.observed is not None:
+            length, share = self._observed(params, features)
+            log_share = np.where(length > 0, log(share), 0.0)
+            scores -= np.where(np.isneginf(scores), 0.0, length * log_share)
+        return scores
+
+    def count(self, features: Cells, weights: Any, params: Params | None = None) -> Counts:
+        """Sum words by class (L), with what is expected of missing cells."""
+        words = product(weights, features.values)
+        if features.observed is not None and params is not None:
+            length, share = self._observed(params, features)
+            weights = weights.toarray() if sparse.issparse(weights) else weights
+            expected = ratio(weights * length, share, 0.0)
+            words = words + (expected.T @ ~features.observed) * np.exp(params.log_p)
+        return Counts(words, np.asarray(weights.sum(axis=0), dtype=np.float64).ravel())
+
+    def _observed(self, params: Params, features: Cells) -> tuple[Array, Array]:
+        """Return each row's observed words, (n, 1), and their share of the vocabulary, (n, K)."""
+        assert features.observed is not None
+        share: Array = features.observed.astype(np.float64) @ np.exp(params.log_p).T
+        share[features.complete] = 1.0
+        return features.values.sum(axis=1, keepdims=True), share
+
+    def complete(self, features: Cells) -> npt.NDArray[np.bool_]:
+        """Return the rows without a missing cell."""
+        return features.complete
+
+    def maximize(self, statistics: Counts) -> Params:
+        """Return the smoothed ratios of counts (L, S11); uniform where nothing was seen."""
+        words = statistics.words + self.alpha
+        return Params(log(ratio(words, words.sum(axis=1, keepdims=True), 1.0 / words.shape[1])))
+
+    def log_prior(self, params: Params) -> float:
+        """Return the log density of Dirichlet(alpha + 1) at the params, up to a constant (S13)."""
+        return expected_log(np.broadcast_to(self.alpha, params.log_p.shape), params.log_p)
+
+    def log_joint(self, params: Params, statistics: Counts) -> float:
+        """Return the expected log-likelihood of the words."""
+        return expected_log(statistics.words, params.log_p)
+
+    def reorder(self, statistics: Counts, order: npt.NDArray[np.intp]) -> tuple[Self, Counts]:
+        """Return the statistics with the classes in another order."""
+        return self, Counts(statistics.words[order], statistics.rows[order])
+
+    def sample(
+        self,
+        params: Params,
+        statistics: Counts,
+        labels: npt.NDArray[np.intp],
+        rng: np.random.RandomState,
+    ) -> Array:
+        """Draw counts; a document's length is Poisson around its class's mean length."""
+        mean_length = ratio(statistics.words.sum(axis=1), statistics.rows, 0.0)
+        p = np.exp(params.log_p)
+        p /= p.sum(axis=1, keepdims=True)
+        lengths = rng.poisson(mean_length[labels])
+        drawn = [rng.multinomial(n, p[k]) for n, k in zip(lengths, labels, strict=True)]
+        return np.array(drawn, dtype=np.float64).reshape(len(labels), p.shape[1])
+
+    def n_parameters(self, params: Params) -> int:
+        """Return K (V - 1)."""
+        return int(params.log_p.shape[0] * (params.log_p.shape[1] - 1))

@@ -1,0 +1,208 @@
+"""Labels as people have them: missing, given, candidate and soft. Encoding only, no model."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.multiclass import check_classification_targets
+
+from tacit.numerics import Array, log
+
+__all__ = ["Labels", "encode", "is_missing"]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What is known of the label of each row.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (K,)
+        The class names, sorted.
+    codes : ndarray of shape (n,)
+        The class of each row whose label is known, -1 elsewhere.
+    evidence : ndarray of shape (n, K), or None
+        Log evidence, at most 0; None where `codes` says everything.
+    """
+
+    classes: npt.NDArray[Any]
+    codes: npt.NDArray[np.intp]
+    evidence: Array | None = None
+
+    @property
+    def unknown(self) -> npt.NDArray[np.bool_]:
+        """The rows of whose label nothing is known."""
+        unknown = self.codes < 0
+        return unknown if self.evidence is None else unknown & ~self.evidence.any(axis=1)
+
+    def log_evidence(self) -> Array:
+        """Return the log evidence of every row: 0 and -inf where the label is known."""
+        if self.evidence is not None:
+            return self.evidence
+        evidence = np.zeros((len(self.codes), len(self.classes)))
+        known = np.flatnonzero(self.codes >= 0)
+        evidence[known] = -np.inf
+        evidence[known, self.codes[known]] = 0.0
+        return evidence
+
+
+def encode(y: Any, classes: Any = None, missing_label: Any = None) -> Labels:
+    """Encode labels, some of which may be missing, or an (n, K) array of evidence.
+
+    NaN, None, pandas' NA and `missing_label` (a value or a list of values) are missing labels.
+
+    Examples
+    --------
+    >>> encode(["spam", None, "ham"])
+    Labels(classes=array(['ham', 'spam'], dtype='<U4'), codes=array([ 1, -1,  0]), evidence=None)
+    >>> encode([[0.0, 1.0], [1.0, 1.0]], classes=["ham", "spam"]).codes
+    array([ 1, -1])
+    """
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None.")
+    known_classes = None if classes is None else _check_classes(classes)
+    values = _as_array(y)
+    if values.ndim == 2:
+        return _encode_evidence(values, classes, known_classes)
+    missing = is_missing(values, missing_label)
+    given = _natural(values[~missing], keep_objects=hasattr(y, "dtype"))
+    if known_classes is None:
+        if not len(given):
+            raise ValueError(
+                "Every label is missing. Name the classes with classes=..., or, to find groups "
+                "without labels, use a mixture such as tacit.MultinomialMixture."
+            )
+        if given.dtype.kind == "f" and np.isinf(given).any():
+            raise ValueError("y contains infinity: expected labels, missing ones as NaN or None.")
+        check_classification_targets(given)
+        known_classes = np.unique(given)
+        _warn_about_minus_one(known_classes)
+    codes = np.full(len(values), -1)
+    codes[~missing] = _codes(given, known_classes)
+    return Labels(known_classes, codes)
+
+
+def is_missing(y: npt.NDArray[Any], missing_label: Any = None) -> npt.NDArray[np.bool_]:
+    """Return where labels are missing.
+
+    Examples
+    --------
+    >>> is_missing(np.array(["a", "?", None], dtype=object), missing_label="?")
+    array([False,  True,  True])
+    """
+    marks = missing_label if isinstance(missing_label, list | tuple | set) else [missing_label]
+    if y.dtype.kind == "O":  # one at a time: pandas' NA == anything is NA, not a truth value
+        return np.array([_is_na(v) or any(v == mark for mark in marks) for v in y], dtype=bool)
+    missing = np.isnan(y) if y.dtype.kind == "f" else np.zeros(len(y), dtype=bool)
+    for mark in marks:
+        if isinstance(mark, str) == (y.dtype.kind == "U"):
+            missing |= y == mark
+    return missing
+
+
+def _is_na(value: Any) -> bool:
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+
+
+def _as_array(y: Any) -> npt.NDArray[Any]:
+    """Return labels or evidence as an array; a list keeps its entries as they are."""
+    array = np.asarray(y) if hasattr(y, "dtype") else np.asarray(y, dtype=object)
+    if array.ndim == 2 and array.shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected. Please change the shape "
+            "of y to (n_samples,), for example using ravel().",
+            DataConversionWarning,
+            stacklevel=2,
+        )
+        array = array.ravel()
+    if array.ndim not in (1, 2):
+        raise ValueError(
+            f"y has shape {array.shape}: expected one label a row, or an (n, K) array of evidence."
+        )
+    if array.ndim == 1 and any(isinstance(v, list | tuple | np.ndarray) for v in array):
+        raise ValueError("y holds lists of different lengths: expected one label a row.")
+    return array
+
+
+def _natural(given: npt.NDArray[Any], keep_objects: bool) -> npt.NDArray[Any]:
+    """Give labels that came as Python objects the dtype that they have in common."""
+    if given.dtype.kind != "O" or not len(given):
+        return given
+    kinds = {isinstance(value, str) for value in given}
+    if len(kinds) > 1:
+        raise TypeError(
+            "y mixes text and numbers as labels: write them all as text, and mark missing labels "
+            "by None, NaN or missing_label=..."
+        )
+    return given if keep_objects and kinds == {True} else np.array(given.tolist())
+
+
+def _check_classes(classes: Any) -> npt.NDArray[Any]:
+    array = np.asarray(classes)
+    if array.ndim != 1 or not len(array):
+        raise ValueError(f"classes has shape {array.shape}: expected a list of class names.")
+    unique = np.unique(array)
+    if len(unique) < len(array):
+        raise ValueError(f"classes names a class twice: {array.tolist()}.")
+    return unique
+
+
+def _warn_about_minus_one(classes: npt.NDArray[Any]) -> None:
+    if classes.dtype.kind in "if" and -1 in classes and len(classes) > 2:
+        warnings.warn(
+            "y holds -1 beside other integers, and -1 is an ordinary class here. If it marks a "
+            "missing label, set missing_label=-1; if it is a class, name it with classes=...",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def _codes(given: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    unique, inverse = np.unique(given, return_inverse=True)
+    place = {name: code for code, name in enumerate(classes.tolist())}
+    strange = [name for name in unique.tolist() if name not in place]
+    if strange:
+        raise ValueError(
+            f"The target label(s) {strange} in y do not exist in the initial classes "
+            f"{classes.tolist()}: add them to classes=..., or mark them by missing_label=..."
+        )
+    return np.array([place[name] for name in unique.tolist()], dtype=np.intp)[inverse]
+
+
+def _encode_evidence(
+    y: npt.NDArray[Any], classes: Any, known_classes: npt.NDArray[Any] | None
+) -> Labels:
+    """Encode non-negative evidence; a row's scale says nothing, so its largest entry becomes 1."""
+    try:
+        evidence = y.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y is an (n, K) array of evidence but not numeric: {error}.") from None
+    names = np.arange(evidence.shape[1]) if known_classes is None else np.asarray(classes)
+    if len(names) != evidence.shape[1]:
+        raise ValueError(
+            f"y has {evidence.shape[1]} columns of evidence but classes names {len(names)} classes."
+        )
+    missing = np.isnan(evidence)
+    evidence[missing.all(axis=1)] = 1.0  # nothing is known
+    _refuse(
+        ~(evidence >= 0).all(axis=1) | np.isinf(evidence).any(axis=1),
+        "must be non-negative and finite (a row of NaN alone means: not known)",
+    )
+    _refuse(~evidence.any(axis=1), "is all zero, which rules out every class")
+    order = np.argsort(names)
+    evidence = (evidence / evidence.max(axis=1, keepdims=True))[:, order]
+    single = np.count_nonzero(evidence, axis=1) == 1
+    codes = np.where(single, evidence.argmax(axis=1), -1)
+    informative = ~single & (evidence < 1).any(axis=1)
+    return Labels(names[order], codes, log(evidence) if informative.any() else None)
+
+
+def _refuse(bad: Any, what: str) -> None:
+    if bad.any():
+        rows = ", ".join(map(str, np.flatnonzero(bad)[:5]))
+        raise ValueError(f"Evidence in y {what}; found otherwise in row {rows}.")

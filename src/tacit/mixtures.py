@@ -1,0 +1,483 @@
+"""Mixtures: the same models without labels, for clustering and latent class analysis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import solve_triangular
+from scipy.special import entr
+from sklearn.base import DensityMixin
+from sklearn.utils import ClassifierTags
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from tacit.base import EMEstimator, fit_context
+from tacit.classifiers import check_weight
+from tacit.families import Family
+from tacit.kinds import (
+    BernoulliKind,
+    CategoricalKind,
+    MixedKind,
+    MultinomialKind,
+    normal_family,
+)
+from tacit.labels import Labels
+from tacit.naivebayes import ClassCounts, NaiveBayes, Params
+from tacit.numerics import Array, log
+from tacit.rows import Rows
+
+__all__ = [
+    "BernoulliMixture",
+    "CategoricalMixture",
+    "GaussianMixture",
+    "MixedMixture",
+    "MultinomialMixture",
+]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Mixture(DensityMixin, EMEstimator):
+    """Base of the mixtures: rows in, components out."""
+
+    n_components: int = field(default=1, kw_only=False)
+    n_init: int = 10
+    init: Any = "random"
+
+    _inits: ClassVar[dict[str, str]] = {
+        "random": "each component halfway between all rows and a row drawn at random.",
+        "uniform": "every component alike, which is refused: EM could never tell them apart.",
+    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe the estimator to scikit-learn."""
+        tags = super().__sklearn_tags__()
+        # Not a classifier; but scikit-learn's checks of sparse input read this of every estimator
+        # that has predict_proba.
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        return tags
+
+    def _exchangeable(self) -> bool:
+        return isinstance(self.init, str) and not self.warm_start
+
+    def _class_attributes(self, params: Params, statistics: ClassCounts) -> dict[str, Any]:
+        return {"weights_": np.exp(params.class_log_prior)}
+
+    @fit_context
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to rows without labels.
+
+        Components are ordered by their weight, largest first, unless `init` gives the start.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The rows; NaN is a missing cell.
+        y : Ignored
+            Not used.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self
+        """
+        checked = self._check_features(X, reset=True)
+        weight = check_weight(sample_weight, checked)
+        labels = Labels(np.arange(self.n_components), np.full(checked.shape[0], -1))
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        data = {"X": X, "y": y, "metadata": metadata}
+        self._fit_em(checked, labels, weight, None, data)
+        self.lower_bound_ = float(self.lower_bounds_[-1])
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit, and return the component of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The rows; NaN is a missing cell.
+        y : Ignored
+            Not used.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self.fit(X, sample_weight=sample_weight).label_distributions_.argmax(axis=1)
+
+    def predict(self, X: Any) -> npt.NDArray[np.intp]:
+        """Return the most probable component of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The rows; NaN is a missing cell.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return np.asarray(self.predict_joint_log_proba(X).argmax(axis=1))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log-likelihood of the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The rows; NaN is a missing cell.
+        y : Ignored
+            Not used.
+
+        Returns
+        -------
+        float
+        """
+        return float(self.score_samples(X).mean())
+
+    def aic(self, X: Any) -> float:
+        """Return Akaike's information criterion on `X`; lower is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The rows; NaN is a missing cell.
+
+        Returns
+        -------
+        float
+        """
+        return float(-2.0 * self.score_samples(X).sum() + 2.0 * self.n_parameters())
+
+    def bic(self, X: Any) -> float:
+        """Return the Bayesian information criterion on `X`; lower is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The rows; NaN is a missing cell.
+
+        Returns
+        -------
+        float
+        """
+        scores = self.score_samples(X)
+        return float(-2.0 * scores.sum() + self.n_parameters() * np.log(len(scores)))
+
+    def icl(self, X: Any) -> float:
+        """Return the integrated completed likelihood: BIC + twice the entropy of the labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The rows; NaN is a missing cell.
+
+        Returns
+        -------
+        float
+        """
+        return float(self.bic(X) + 2.0 * entr(self.predict_proba(X)).sum())
+
+    def sample(self, n_samples: int = 1) -> tuple[Array, npt.NDArray[np.intp]]:
+        """Draw rows that look like the data, and their components.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, d)
+        y : ndarray of shape (n_samples,)
+        """
+        return self._draw(n_samples)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BernoulliMixture(Mixture, BernoulliKind):
+    """Mixture of independent yes/no features: latent class analysis of binary data.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Number of components, K.
+    alpha : float or array of shape (d,), default=0.0
+        Smoothing: added to the count of ones and of zeros. 0, the default, is maximum likelihood,
+        as in latent class analysis.
+    force_alpha : bool, default=True
+        If False, alpha is at least 1e-10.
+    binarize : float or None, default=0.0
+        Values above it are 1, others 0. None: they are 0 and 1, or -1 and +1, already.
+    %(em_parameters)s
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (K,)
+        Share of each component.
+    feature_count_ : ndarray of shape (K, d)
+        Weight of the ones of each feature in each component.
+    feature_log_prob_ : ndarray of shape (K, d)
+        log p(x_j = 1 | component).
+    lower_bound_ : float
+        The last of `lower_bounds_`.
+    %(em_attributes)s
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit import BernoulliMixture
+    >>> X = [[1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]]
+    >>> mixture = BernoulliMixture(2, random_state=0).fit(X)
+    >>> mixture.weights_.round(6), np.exp(mixture.feature_log_prob_).round(6)
+    (array([0.6, 0.4]), array([[0., 0., 1., 1.],
+           [1., 1., 0., 0.]]))
+    """
+
+    alpha: Any = 0.0
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CategoricalMixture(Mixture, CategoricalKind):
+    """Mixture of independent categories: latent class analysis.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Number of components, K.
+    alpha : float or array of shape (d,), default=0.0
+        Smoothing: added to the count of each category. 0, the default, is maximum likelihood, as
+        in latent class analysis.
+    force_alpha : bool, default=True
+        If False, alpha is at least 1e-10.
+    min_categories : int or array-like of shape (d,), default=None
+        Least number of categories of each feature; else as many as the data show.
+    handle_unknown : {"missing", "error"}, default="missing"
+        What a category is, when predicting, that the training rows did not have.
+    %(em_parameters)s
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (K,)
+        Share of each component.
+    category_count_ : list of ndarray of shape (K, v_j)
+        Weight of each category of each feature in each component.
+    feature_log_prob_ : list of ndarray of shape (K, v_j)
+        log p(x_j | component).
+    n_categories_ : ndarray of shape (d,)
+        v_j, the number of categories of each feature.
+    lower_bound_ : float
+        The last of `lower_bounds_`.
+    %(em_attributes)s
+
+    Examples
+    --------
+    >>> from tacit import CategoricalMixture
+    >>> X = [[0, 2], [0, 2], [1, 0], [1, 1], [1, 0], [0, 2], [1, 0]]
+    >>> CategoricalMixture(2, random_state=0).fit_predict(X)
+    array([1, 1, 0, 0, 0, 1, 0])
+    """
+
+    alpha: Any = 0.0
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MultinomialMixture(Mixture, MultinomialKind):
+    """Mixture of multinomials: clusters of texts by their word counts.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Number of components, K.
+    alpha : float or array of shape (d,), default=1.0
+        Smoothing: added to the count of each word. 0 is maximum likelihood.
+    force_alpha : bool, default=True
+        If False, alpha is at least 1e-10.
+    %(em_parameters)s
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (K,)
+        Share of each component.
+    feature_count_ : ndarray of shape (K, d)
+        Weight of each word in each component.
+    feature_log_prob_ : ndarray of shape (K, d)
+        log p(word | component).
+    lower_bound_ : float
+        The last of `lower_bounds_`.
+    %(em_attributes)s
+
+    Examples
+    --------
+    >>> from tacit import MultinomialMixture
+    >>> X = [[3, 0, 1], [2, 1, 0], [0, 3, 2], [0, 2, 3], [1, 3, 3], [4, 0, 0], [0, 4, 2]]
+    >>> MultinomialMixture(2, random_state=0).fit_predict(X)
+    array([1, 1, 0, 0, 0, 1, 0])
+    """
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GaussianMixture(Mixture):
+    """Mixture of normal distributions.
+
+    scikit-learn's class of this name for covariances "full", "tied" and "diag", with missing
+    cells and weights. `tol` is stricter than there, and the default start is the same: k-means.
+
+    Each value counts as known up to noise of variance `reg_covar`: `objective_` and
+    `lower_bounds_` are the expected log-likelihood under it, which never falls.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Number of components, K.
+    covariance_type : {"full", "tied", "diag"}, default="full"
+        One covariance for each component, one for all, or variances alone.
+    reg_covar : float, default=1e-6
+        Added to the variances.
+    weights_init, means_init, precisions_init : array-like, default=None
+        Parts of the start that are known, in the shape of `weights_`, `means_`, `precisions_`.
+    %(em_parameters)s
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (K,)
+        Share of each component.
+    means_ : ndarray of shape (K, d)
+        Mean of each component.
+    covariances_ : ndarray of shape (K, d, d), (d, d) or (K, d)
+        The covariances: full, tied or diag.
+    precisions_ : ndarray
+        Their inverses.
+    precisions_cholesky_ : ndarray
+        The factors of the inverses, upper triangular.
+    lower_bound_ : float
+        The last of `lower_bounds_`.
+    %(em_attributes)s
+
+    Examples
+    --------
+    >>> from tacit import GaussianMixture
+    >>> X = [[1.0, 2.1], [1.2, 1.9], [0.9, 2.0], [3.0, 0.1], [3.2, 0.3], [2.9, 0.2], [3.1, 0.1]]
+    >>> GaussianMixture(2, random_state=0).fit_predict(X)
+    array([1, 1, 1, 0, 0, 0, 0])
+    """
+
+    covariance_type: str = "full"
+    reg_covar: float = 1e-6
+    weights_init: Any = None
+    means_init: Any = None
+    precisions_init: Any = None
+    n_init: int = 1
+    init: Any = "kmeans"
+
+    _inits: ClassVar[dict[str, str]] = {"kmeans": "the clusters of k-means.", **Mixture._inits}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "covariance_type": [StrOptions({"full", "tied", "diag"})],
+        "reg_covar": [Interval(Real, 0, None, closed="left")],
+        "weights_init": ["array-like", None],
+        "means_init": ["array-like", None],
+        "precisions_init": ["array-like", None],
+    }
+
+    def _exchangeable(self) -> bool:
+        given = (self.weights_init, self.means_init, self.precisions_init)
+        return super()._exchangeable() and all(part is None for part in given)
+
+    def _family(self) -> Family:
+        return normal_family(self.covariance_type, noise=self.reg_covar)
+
+    def _start(self, model: NaiveBayes, rows: Rows, responsibilities: Array) -> Params:
+        start = super()._start(model, rows, responsibilities)
+        shape = start.features.mean.shape
+        K, d = shape
+        if self.weights_init is not None:
+            weights = _check_init(self.weights_init, (K,), "weights_init")
+            if not ((weights >= 0).all() and np.isclose(weights.sum(), 1.0)):
+                raise ValueError("weights_init must be non-negative and sum to 1.")
+            start = replace(start, class_log_prior=log(weights))
+        features = start.features
+        if self.means_init is not None:
+            features = replace(features, mean=_check_init(self.means_init, shape, "means_init"))
+        if self.precisions_init is not None:
+            if self.covariance_type == "diag":
+                precisions = _check_init(self.precisions_init, shape, "precisions_init")
+                features = replace(features, variance=1.0 / precisions)
+            else:
+                own = (d, d) if self.covariance_type == "tied" else (K, d, d)
+                precisions = _check_init(self.precisions_init, own, "precisions_init")
+                inverse = np.broadcast_to(np.linalg.inv(precisions), (K, d, d))
+                features = replace(features, covariance=inverse)
+        return replace(start, features=features)
+
+    def _feature_attributes(self, params: Any, statistics: Any, family: Any) -> dict[str, Any]:
+        if self.covariance_type == "diag":
+            covariances, factors = params.variance, 1.0 / np.sqrt(params.variance)
+            precisions = factors**2
+        else:
+            covariances = params.covariance
+            if self.covariance_type == "tied":
+                covariances = covariances[:1]
+            eye = np.eye(covariances.shape[-1])
+            lower = np.linalg.cholesky(covariances)
+            factors = np.stack([solve_triangular(part, eye, lower=True).T for part in lower])
+            precisions = factors @ np.swapaxes(factors, 1, 2)
+            if self.covariance_type == "tied":
+                covariances, factors, precisions = covariances[0], factors[0], precisions[0]
+        return {
+            "means_": params.mean,
+            "covariances_": covariances,
+            "precisions_": precisions,
+            "precisions_cholesky_": factors,
+        }
+
+
+def _check_init(values: Any, shape: tuple[int, ...], name: str) -> Array:
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != shape:
+        raise ValueError(
+            f"The parameter '{name}' should have the shape of {shape}, got {array.shape}."
+        )
+    return array
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MixedMixture(Mixture, MixedKind):
+    """Mixture over columns of different kinds: counts, categories and numbers side by side.
+
+    Parameters
+    ----------
+    parts : list of (name, mixture, classifier or family, columns)
+        What each group of columns is. Of an estimator only its family counts (alpha, binarize,
+        var_smoothing, ...); EM is settled here. Columns are a name, a number, a list of them, a
+        slice or a mask. Columns in no part are left out.
+    n_components : int, default=1
+        Number of components, K.
+    %(em_parameters)s
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (K,)
+        Share of each component.
+    named_params_ : dict
+        The estimated parameters of each part, by its name.
+    lower_bound_ : float
+        The last of `lower_bounds_`.
+    %(em_attributes)s
+
+    Examples
+    --------
+    >>> from tacit import CategoricalNB, GaussianNB, MixedMixture
+    >>> X = [[0, 1.0], [0, 1.2], [1, 3.0], [1, 3.3], [0, 0.9], [1, 3.1], [1, 3.2]]
+    >>> parts = [("colour", CategoricalNB(), [0]), ("size", GaussianNB(var_smoothing=0.1), [1])]
+    >>> MixedMixture(parts, 2, random_state=0).fit_predict(X)
+    array([1, 1, 0, 0, 1, 0, 0])
+    """

@@ -1,0 +1,100 @@
+"""Arithmetic in log space in which exact zeros stay exact. No models here, only numbers."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Array", "dot", "expected_log", "log", "normalize", "product", "ratio"]
+
+Array: TypeAlias = npt.NDArray[np.float64]
+
+
+def log(values: npt.ArrayLike) -> Array:
+    """Return the natural logarithm, with log 0 = -inf and no warning.
+
+    Examples
+    --------
+    >>> log([0.0, 1.0])
+    array([-inf,   0.])
+    """
+    with np.errstate(divide="ignore"):
+        return np.log(np.asarray(values, dtype=np.float64))
+
+
+def ratio(counts: Array, totals: Array, fallback: npt.ArrayLike) -> Array:
+    """Return counts / totals, and `fallback` where the total is zero (nothing was seen).
+
+    Examples
+    --------
+    >>> ratio(np.array([1.0, 0.0]), np.array([4.0, 0.0]), 0.5)
+    array([0.25, 0.5 ])
+    """
+    shape = np.broadcast_shapes(np.shape(counts), np.shape(totals))
+    result = np.array(np.broadcast_to(fallback, shape), dtype=np.float64)
+    return np.divide(counts, totals, out=result, where=np.broadcast_to(totals, shape) > 0)
+
+
+def dot(X: Any, log_p: Array) -> Array:
+    """Return X @ log_p.T where X >= 0 and 0 · -inf = 0 (S10): a count of zero asks nothing.
+
+    Examples
+    --------
+    >>> dot(np.array([[0.0, 1.0], [1.0, 1.0]]), np.array([[-np.inf, -2.0]]))
+    array([[ -2.],
+           [-inf]])
+    """
+    impossible = np.isneginf(log_p)
+    if not impossible.any():
+        return np.asarray(X @ log_p.T)
+    result = np.asarray(X @ np.where(impossible, 0.0, log_p).T)
+    result[np.asarray(X @ impossible.T.astype(np.float64)) > 0] = -np.inf
+    return result
+
+
+def product(weights: Any, X: Any) -> Array:
+    """Return weights.T @ X as a dense array, whichever of the two is sparse.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> product(np.array([[1.0], [2.0]]), sparse.csr_array([[0.0, 1.0], [1.0, 1.0]]))
+    array([[2., 3.]])
+    """
+    result = weights.T @ X
+    return np.asarray(result if isinstance(result, np.ndarray) else result.toarray())
+
+
+def expected_log(counts: Array, log_p: Array) -> float:
+    """Return the sum of counts · log_p, with 0 · -inf = 0.
+
+    Examples
+    --------
+    >>> expected_log(np.array([0.0, 2.0]), np.array([-np.inf, -1.0]))
+    -2.0
+    """
+    counts, log_p = np.broadcast_arrays(counts, log_p)
+    return float(np.multiply(counts, log_p, out=np.zeros(counts.shape), where=counts > 0).sum())
+
+
+def normalize(log_joint: Array) -> tuple[Array, Array]:
+    """Turn rows of log p(x, y) into p(y | x) and log p(x).
+
+    A row that is impossible under every class (all -inf) has no posterior: it becomes zeros, and
+    its log p(x) is -inf.
+
+    Examples
+    --------
+    >>> responsibilities, log_p = normalize(np.log([[0.1, 0.3]]))
+    >>> responsibilities.round(12), np.exp(log_p).round(12)
+    (array([[0.25, 0.75]]), array([0.4]))
+    """
+    top = log_joint.max(axis=1)
+    impossible = np.isneginf(top)
+    responsibilities = np.exp(log_joint - np.where(impossible, 0.0, top)[:, None])
+    total = responsibilities.sum(axis=1)
+    total[impossible] = 1.0
+    responsibilities /= total[:, None]
+    return responsibilities, top + np.log(total)

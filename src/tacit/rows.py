@@ -1,0 +1,131 @@
+"""A chunk of data: the features of some rows, what is known of their labels, their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tacit.numerics import Array
+
+__all__ = ["CHUNK", "Blocks", "Cells", "Features", "Rows", "cells"]
+
+# Rows in a chunk. It does not depend on the number of threads, so neither do the sums.
+CHUNK = 1 << 14
+
+
+class Features(Protocol):
+    """Features as a family has encoded them: anything that can be cut by rows."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, rows: Any, /) -> Self:
+        """Return these rows, given by a slice or an array of indices."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A table of numbers, dense or CSR, with the missing cells marked.
+
+    Attributes
+    ----------
+    values : ndarray or sparse matrix of shape (n, d)
+        Zero where a cell is missing.
+    observed : boolean ndarray of shape (n, d), or None
+        None when every cell is observed.
+    """
+
+    values: Any
+    observed: npt.NDArray[np.bool_] | None = None
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0])
+
+    def take(self, rows: Any) -> Cells:
+        """Return these rows."""
+        observed = None if self.observed is None else self.observed[rows]
+        return Cells(self.values[rows], None if observed is None or observed.all() else observed)
+
+    @cached_property
+    def complete(self) -> npt.NDArray[np.bool_]:
+        """Whether each row has no missing cell."""
+        if self.observed is None:
+            return np.ones(len(self), bool)
+        return np.asarray(self.observed.all(axis=1))
+
+    @cached_property
+    def patterns(self) -> list[tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]]:
+        """The different sets of observed cells, each with the rows that have it."""
+        if self.observed is None:
+            return [(np.ones(self.values.shape[1], bool), np.arange(len(self)))]
+        masks, which = np.unique(self.observed, axis=0, return_inverse=True)
+        order = np.argsort(which.ravel(), kind="stable")
+        sizes = np.bincount(which.ravel(), minlength=len(masks))
+        return list(zip(masks, np.split(order, np.cumsum(sizes)[:-1]), strict=True))
+
+
+def cells(X: Any) -> Cells:
+    """Encode a numeric matrix, in which NaN is a missing cell."""
+    if sparse.issparse(X):
+        return Cells(X)
+    X = np.asarray(X, dtype=np.float64)
+    missing = np.isnan(X)
+    return Cells(np.where(missing, 0.0, X), ~missing) if missing.any() else Cells(X)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The features of a mixed model: one block of columns for each of its families."""
+
+    parts: tuple[Features, ...]
+
+    def __len__(self) -> int:
+        return len(self.parts[0])
+
+    def take(self, rows: Any) -> Blocks:
+        """Return these rows."""
+        return Blocks(tuple(part.take(rows) for part in self.parts))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of data for a model whose hidden variable is one label a row.
+
+    Attributes
+    ----------
+    features : Features
+        What the model's family has encoded.
+    evidence : ndarray of shape (n, K), or None
+        Log of the label evidence: 0 where a class is allowed, -inf where it is ruled out, anything
+        between for a soft label. None when nothing is known of any label.
+    weight : ndarray of shape (n,), or None
+        None when every row counts once.
+    """
+
+    features: Features
+    evidence: Array | None = None
+    weight: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def take(self, rows: Any) -> Rows:
+        """Return these rows."""
+        return Rows(
+            self.features.take(rows),
+            None if self.evidence is None else self.evidence[rows],
+            None if self.weight is None else self.weight[rows],
+        )
+
+    def chunks(self) -> Iterator[Rows]:
+        """Cut into chunks of at most `CHUNK` rows."""
+        if len(self) <= CHUNK:
+            yield self
+            return
+        for begin in range(0, len(self), CHUNK):
+            yield self.take(slice(begin, begin + CHUNK))

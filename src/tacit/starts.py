@@ -1,0 +1,126 @@
+"""Where EM begins: responsibilities for every row, which one M-step turns into parameters (S20)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.cluster import KMeans
+
+from tacit.labels import Labels
+from tacit.numerics import Array
+
+__all__ = ["is_random", "responsibilities"]
+
+
+def is_random(init: Any, labels: Labels) -> bool:
+    """Return whether a start differs from draw to draw, so that restarts make sense."""
+    if isinstance(init, str):
+        return init in ("random", "kmeans") or (init == "labels" and bool(len(_unnamed(labels))))
+    return callable(init)
+
+
+def _unnamed(labels: Labels) -> npt.NDArray[np.intp]:
+    """Return the classes that no known label names."""
+    return np.setdiff1d(np.arange(len(labels.classes)), labels.codes)
+
+
+def responsibilities(
+    init: Any, X: Any, labels: Labels, weight: Array, rng: np.random.RandomState
+) -> Array:
+    """Return weights of shape (n, K) that say how much of each row each class starts with.
+
+    Known labels are one-hot, whatever `init` says, and rows with evidence follow it; `init` is
+    about the other rows. The exception is "uniform", which starts every class alike (W Fig. 2).
+    """
+    n, K = len(labels.codes), len(labels.classes)
+    unnamed, unknown = _unnamed(labels), labels.unknown
+    if isinstance(init, str) and init == "uniform":
+        if len(unnamed) > 1:  # trap 1
+            raise ValueError(
+                "init='uniform' gives every class the same parameters, and classes without "
+                f"labelled rows ({labels.classes[unnamed].tolist()}) stay the same for ever. Use "
+                "init='random', or label a row of each class."
+            )
+        return np.full((n, K), 1.0 / K)
+    start = np.exp(labels.log_evidence())
+    if len(unnamed):  # candidates alone may be symmetric too
+        soft = (labels.codes < 0) & ~unknown
+        start[soft] *= rng.uniform(0.9, 1.1, size=(int(soft.sum()), K))
+    start /= start.sum(axis=1, keepdims=True)
+    start[unknown] = 0.0
+    if not weight[unknown].any():
+        return start
+    if not isinstance(init, str):
+        start[unknown] = _given(init, X, n, K, rng)[unknown]
+    elif init == "kmeans":
+        start[unknown] = _kmeans(X, weight * unknown, K, rng)[unknown]
+    elif init == "random":
+        start[unknown] = _seeds(X, weight * unknown, K, rng)[unknown]
+    elif len(unnamed):
+        seeds = _seeds(X, weight * unknown, len(unnamed), rng)
+        start[np.ix_(unknown, unnamed)] = seeds[unknown]
+    return start
+
+
+def _distinct(
+    X: Any, weight: Array, rng: np.random.RandomState
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Array]:
+    """Return an index of each distinct row, which of them each row is, and their weights.
+
+    Rows are told apart, and ordered, by a random projection: neither their order nor whether a
+    row is repeated or weighted makes a difference to what is drawn from them.
+    """
+    along = rng.standard_normal(X.shape[1])
+    if sparse.issparse(X):
+        place = X @ along
+    else:
+        missing = np.isnan(X)
+        place = (np.where(missing, 0.0, X) * along).sum(axis=1)
+        place += (missing * rng.standard_normal(X.shape[1])).sum(axis=1)
+    used = np.flatnonzero(weight)
+    _, index, which = np.unique(place[used], return_index=True, return_inverse=True)
+    of_all = np.full(len(weight), -1)
+    of_all[used] = which
+    share: Array = np.bincount(which, weight[used]).astype(np.float64)
+    return used[index], of_all, share
+
+
+def _seeds(X: Any, weight: Array, K: int, rng: np.random.RandomState) -> Array:
+    """Start each class halfway between all rows and one row of its own, drawn at random.
+
+    Nothing that was seen gets probability zero, and the rows drawn differ if enough do.
+    """
+    index, which, share = _distinct(X, weight, rng)
+    total = share.sum()
+    drawn = rng.choice(len(index), size=K, replace=len(index) < K, p=share / total)
+    return np.where(which[:, None] == drawn, 1.0 + total / share[drawn], 1.0)
+
+
+def _kmeans(X: Any, weight: Array, K: int, rng: np.random.RandomState) -> Array:
+    """Return the clusters that k-means finds, missing cells at the mean of their column."""
+    index, which, share = _distinct(X, weight, rng)
+    points, missing = X[index], np.isnan(X[index])
+    seen = ~missing * share[:, None]
+    means = (np.where(missing, 0.0, points) * seen).sum(axis=0) / np.maximum(
+        seen.sum(axis=0), np.finfo(float).tiny
+    )
+    found = KMeans(min(K, len(index)), n_init=1, random_state=rng).fit_predict(
+        np.where(missing, means, points), sample_weight=share
+    )
+    clusters: Array = np.eye(K)[found[which]]
+    return clusters
+
+
+def _given(init: Any, X: Any, n: int, K: int, rng: np.random.RandomState) -> Array:
+    given = np.asarray(init(X, K, rng) if callable(init) else init, dtype=np.float64)
+    if given.shape != (n, K):
+        raise ValueError(
+            f"init has shape {given.shape}: expected responsibilities for {n} rows and {K} classes."
+        )
+    if not (np.isfinite(given).all() and (given >= 0).all() and (given.sum(axis=1) > 0).all()):
+        raise ValueError("init must be finite and non-negative, and no row of it all zero.")
+    normalized: Array = given / given.sum(axis=1, keepdims=True)
+    return normalized
