@@ -37,7 +37,7 @@ def fit_context(method: Method) -> Method:
 
 
 EM_PARAMETERS = """
-    max_iter : int, default=500
+    max_iter : int, default={max_iter}
         Largest number of rounds, each of one E-step and one M-step.
     tol : float, default=1e-6
         In nats a row (of weight 1). The rounds end when the last rise of the objective and the
@@ -132,6 +132,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator):
         cls._parameter_constraints["init"] = [StrOptions(set(cls._inits)), "array-like", callable]
         if cls.__doc__:
             shared = EM_PARAMETERS.format(
+                max_iter=cls.max_iter,
                 n_init=cls.n_init,
                 init=f'"{cls.init}"',
                 init_values="{" + ", ".join(f'"{name}"' for name in cls._inits) + "}",

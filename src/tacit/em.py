@@ -151,6 +151,8 @@ def fit(
     ----------
     model : Model
         The functions `expect`, `maximize` and `log_prior` (and `log_joint` if `fixed` is given).
+        A model that is ill-conditioned may say by ``rounding(params, statistics)`` how many nats
+        its log-likelihood can be off; else a relative fall of 1e-9 is an error.
     chunks : sequence
         The data, in pieces that `model.expect` takes. Their order fixes the order of the sums.
     start
@@ -203,6 +205,7 @@ def fit(
     if max_iter < 1:
         raise ValueError(f"max_iter is {max_iter}: at least one round is needed.")
     began = time.perf_counter()
+    rounding = getattr(model, "rounding", None)
 
     def expect(params: Params | None) -> tuple[S, float]:
         pieces: Iterable[S] = engine.expect(model, params, chunks, n_jobs)
@@ -227,7 +230,8 @@ def fit(
         previous, log_prior = objective, model.log_prior(params)
         objective = log_likelihood + log_prior
         scale = max(1.0, abs(log_likelihood), abs(log_prior))
-        if not objective >= previous - ROUNDING * scale:  # S19; also catches NaN
+        noise = ROUNDING * scale + (rounding(params, statistics) if rounding else 0.0)
+        if not objective >= previous - noise:  # S19; also catches NaN
             raise AscentError(
                 f"The objective went from {previous!r} to {objective!r} in round {round_}. EM "
                 "never lowers it: expect, maximize and log_prior of the model do not fit together."

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import solve_triangular
 from scipy.special import entr
 from sklearn.base import DensityMixin
 from sklearn.utils import ClassifierTags
@@ -43,6 +42,7 @@ class Mixture(DensityMixin, EMEstimator):
     """Base of the mixtures: rows in, components out."""
 
     n_components: int = field(default=1, kw_only=False)
+    max_iter: int = 5000  # latent classes take many rounds, and each is quick
     n_init: int = 10
     init: Any = "random"
 
@@ -414,7 +414,7 @@ class GaussianMixture(Mixture):
             else:
                 own = (d, d) if self.covariance_type == "tied" else (K, d, d)
                 precisions = _check_init(self.precisions_init, own, "precisions_init")
-                inverse = np.broadcast_to(np.linalg.inv(precisions), (K, d, d))
+                inverse = np.linalg.inv(precisions).reshape(-1, d, d)
                 features = replace(features, covariance=inverse)
         return replace(start, features=features)
 
@@ -424,12 +424,9 @@ class GaussianMixture(Mixture):
             precisions = factors**2
         else:
             covariances = params.covariance
-            if self.covariance_type == "tied":
-                covariances = covariances[:1]
-            eye = np.eye(covariances.shape[-1])
-            lower = np.linalg.cholesky(covariances)
-            factors = np.stack([solve_triangular(part, eye, lower=True).T for part in lower])
-            precisions = factors @ np.swapaxes(factors, 1, 2)
+            whiten = params.block(np.ones(covariances.shape[-1], dtype=bool)).whiten
+            factors = np.swapaxes(whiten, 1, 2)
+            precisions = factors @ whiten
             if self.covariance_type == "tied":
                 covariances, factors, precisions = covariances[0], factors[0], precisions[0]
         return {

@@ -153,6 +153,10 @@ class NaiveBayes:
             params.features, statistics.features
         )
 
+    def rounding(self, params: Params, statistics: ClassCounts) -> float:
+        """Return how many nats rounding can shift the objective by (see `tacit.em.fit`)."""
+        return self.family.rounding(params.features, statistics.features)
+
     def reorder(
         self, statistics: ClassCounts, order: npt.NDArray[np.intp]
     ) -> tuple[Self, ClassCounts]:

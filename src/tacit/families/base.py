@@ -68,6 +68,10 @@ class Family(ABC):
     def log_joint(self, params: Any, statistics: Any) -> float:
         """Return the expected log-likelihood of the rows behind the statistics."""
 
+    def rounding(self, params: Any, statistics: Any) -> float:
+        """Return how many nats rounding can shift log_joint by, where that is not negligible."""
+        return 0.0
+
     @abstractmethod
     def reorder(self, statistics: Any, order: npt.NDArray[np.intp]) -> tuple[Self, Any]:
         """Return the family and statistics with the classes in another order."""

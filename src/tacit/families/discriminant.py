@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_solve, solve_triangular
+from scipy import sparse
 
 from tacit.em import Sums
 from tacit.families.gaussian import Normal, by_class
@@ -18,12 +18,40 @@ from tacit.rows import Cells
 __all__ = ["Discriminant"]
 
 
+class Block(NamedTuple):
+    """What a set O of observed cells needs of covariances: one entry a class, tied ones just one.
+
+    `whiten` is the inverse of the Cholesky factor of Sigma_OO and `log_det` the logarithm of its
+    determinant; `fill` maps O to all cells, the identity on O and Sigma_MO Sigma_OO^-1 on the
+    missing cells M; `around` is the conditional covariance of M, zero elsewhere.
+    """
+
+    whiten: Array
+    log_det: Array
+    fill: Array
+    around: Array
+
+
 @dataclass(frozen=True)
 class Params:
-    """Means (K, d) and covariances (K, d, d); tied ones are the same matrix K times, a view."""
+    """Means (K, d) and covariances, (K, d, d) or tied (1, d, d)."""
 
     mean: Array
     covariance: Array
+
+    @cached_property
+    def _blocks(self) -> dict[bytes, Block]:
+        return {}
+
+    def block(self, mask: npt.NDArray[np.bool_]) -> Block:
+        """Return the block of observed cells; scoring and counting share it."""
+        key = mask.tobytes()
+        if key not in self._blocks:
+            self._blocks[key] = _block(self.covariance, mask)
+        return self._blocks[key]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"mean": self.mean, "covariance": self.covariance}
 
 
 @dataclass(frozen=True)
@@ -65,29 +93,16 @@ class Discriminant(Normal):
         """Return log N(x_O; mean_O, Sigma_OO) of the observed cells O."""
         noise = self.noise if fitting else 0.0
         scores = np.empty((len(features), len(params.mean)))
-        for mask, rows, k, factor in self._factors(params, features):
-            centred = features.values[rows][:, mask] - params.mean[k, mask]
-            whitened = solve_triangular(factor, centred.T, lower=True)
-            inverse_factor = solve_triangular(factor, np.eye(len(factor)), lower=True)
-            log_det = 2.0 * np.log(np.diagonal(factor)).sum()
-            scores[rows, k] = -0.5 * (
-                (whitened**2).sum(axis=0)
-                + noise * (inverse_factor**2).sum()  # the trace of the inverse
-                + len(factor) * np.log(2.0 * np.pi)
-                + log_det
-            )
-        return scores
-
-    def _factors(
-        self, params: Params, features: Cells
-    ) -> Iterator[tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp], int, Array]]:
-        """Yield each pattern of observed cells and class with the Cholesky factor of its block."""
         for mask, rows in features.patterns:
-            factor = None
-            for k, covariance in enumerate(params.covariance):
-                if factor is None or not self.tied:
-                    factor = _cholesky(covariance[np.ix_(mask, mask)], k)
-                yield mask, rows, k, factor
+            block, X = params.block(mask), features.values[rows][:, mask]
+            # The trace of the inverse is the sum of squares of the inverse factor.
+            constant = block.log_det + noise * (block.whiten**2).sum(axis=(1, 2))
+            constant = constant + mask.sum() * np.log(2.0 * np.pi)
+            for k in range(scores.shape[1]):
+                own = 0 if self.tied else k
+                whitened = (X - params.mean[k, mask]) @ block.whiten[own].T
+                scores[rows, k] = -0.5 * ((whitened**2).sum(axis=1) + constant[own])
+        return scores
 
     def count(self, features: Cells, weights: Any, params: Params | None = None) -> Moments:
         """Sum weights, values and their products, with what is expected of missing cells."""
@@ -95,91 +110,71 @@ class Discriminant(Normal):
         pilot = np.broadcast_to(self.pilot, (K, d))
         weight, sums = np.zeros(K), np.zeros((K, d))
         scatter = np.zeros((1 if self.tied else K, d, d))
-        if features.observed is None:  # no filling in: a class needs only its own rows
+
+        def add(k: int, centred: Array, w: Array, spread: Array) -> None:
+            weight[k] += w.sum()
+            sums[k] += w @ centred
+            scatter[0 if self.tied else k] += (centred * w[:, None]).T @ centred + w.sum() * spread
+
+        if features.observed is None:  # nothing to fill in: a class needs only its own rows
             for k, rows, w in by_class(weights):
-                self._add(k, features.values[rows] - pilot[k], w, weight, sums, scatter)
-                scatter[0 if self.tied else k] += w.sum() * self.noise * np.eye(d)
+                add(k, features.values[rows] - pilot[k], w, self.noise * np.eye(d))
             return Moments(weight, sums, scatter)
-        dense = np.asarray(weights.todense()) if hasattr(weights, "todense") else weights
-        for mask, rows, k, fill, around in self._fills(params, features, K):
-            w = dense[rows, k]
-            observed = features.values[rows][:, mask]
-            base = pilot[k] if params is None else params.mean[k]
-            filled = base + (observed - base[mask]) @ fill.T
-            self._add(k, filled - pilot[k], w, weight, sums, scatter)
-            scatter[0 if self.tied else k] += w.sum() * (self.noise * fill @ fill.T + around)
+        dense = weights.toarray() if sparse.issparse(weights) else weights
+        for mask, rows in features.patterns:
+            X = features.values[rows][:, mask]
+            for k in range(K):
+                if params is None:  # before there are any: at the pilot, with the spread
+                    base, fill, around = pilot[k], np.eye(d)[:, mask], np.diag(~mask * self.spread)
+                else:
+                    block, own = params.block(mask), 0 if self.tied else k
+                    base, fill, around = params.mean[k], block.fill[own], block.around[own]
+                filled = base + (X - base[mask]) @ fill.T
+                add(k, filled - pilot[k], dense[rows, k], self.noise * fill @ fill.T + around)
         return Moments(weight, sums, scatter)
-
-    def _add(
-        self, k: int, centred: Array, w: Array, weight: Array, sums: Array, scatter: Array
-    ) -> None:
-        weight[k] += w.sum()
-        sums[k] += w @ centred
-        scatter[0 if self.tied else k] += (centred * w[:, None]).T @ centred
-
-    def _fills(
-        self, params: Params | None, features: Cells, K: int
-    ) -> Iterator[tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp], int, Array, Array]]:
-        """Yield, for each pattern and class, the map from observed cells O to all cells.
-
-        It is the identity on O and Sigma_MO Sigma_OO^-1 on the missing cells M; with it comes the
-        conditional covariance of M. Before there are params, M is at the pilot with the spread.
-        """
-        d = features.values.shape[1]
-        if params is None:
-            for mask, rows in features.patterns:
-                for k in range(K):
-                    yield mask, rows, k, np.eye(d)[:, mask], np.diag(~mask * self.spread)
-            return
-        for mask, rows, k, factor in self._factors(params, features):
-            covariance = params.covariance[k]
-            fill = np.eye(d)[:, mask]
-            fill[~mask] = cho_solve((factor, True), covariance[np.ix_(mask, ~mask)]).T
-            around = np.zeros((d, d))
-            around[np.ix_(~mask, ~mask)] = (
-                covariance[np.ix_(~mask, ~mask)] - fill[~mask] @ covariance[np.ix_(mask, ~mask)]
-            )
-            yield mask, rows, k, fill, around
 
     def complete(self, features: Cells) -> npt.NDArray[np.bool_]:
         """Return the rows without a missing cell."""
         return features.complete
 
     def maximize(self, statistics: Moments) -> Params:
-        """Return L's psi, mu and Sigma; the mean and covariance of all where a class is empty."""
+        """Return L's mu and Sigma; the mean and covariance of all rows where a class is empty."""
         n = statistics.weight[:, None]
         shift = ratio(statistics.sums, n, 0.0)
         mean = self.pilot + shift
-        total = n.sum()
-        centre = (n * mean).sum(axis=0) / total
+        centre = (n * mean).sum(axis=0) / n.sum()
+        moved = n[:, :, None] * shift[:, :, None] * shift[:, None, :]
         if self.tied:
-            within = statistics.scatter[0] - (n * shift).T @ shift
-            covariance = np.broadcast_to(_symmetric(within / total), (len(n), *within.shape))
+            within = (statistics.scatter - moved.sum(axis=0)) / n.sum()
         else:
-            within = statistics.scatter - n[:, :, None] * shift[:, :, None] * shift[:, None, :]
+            within = statistics.scatter - moved
             between = np.where(n > 0, mean - centre, 0.0)
-            everywhere = (within.sum(axis=0) + (n * between).T @ between) / total
-            covariance = _symmetric(ratio(within, n[:, :, None], everywhere))
+            everywhere = (within.sum(axis=0) + (n * between).T @ between) / n.sum()
+            within = ratio(within, n[:, :, None], everywhere)
+        covariance = 0.5 * (within + np.swapaxes(within, 1, 2))
         return Params(np.where(n > 0, mean, centre), covariance)
 
     def log_joint(self, params: Params, statistics: Moments) -> float:
         """Return the expected log-density of all cells, missing ones and noise included."""
         n, shift = statistics.weight, params.mean - self.pilot
         cross = statistics.sums[:, :, None] * shift[:, None, :]
-        moved = n[:, None, None] * shift[:, :, None] * shift[:, None, :] - cross
-        scatter = moved - np.swapaxes(cross, 1, 2)
+        moved = n[:, None, None] * shift[:, :, None] * shift[:, None, :]
+        change = moved - cross - np.swapaxes(cross, 1, 2)
         if self.tied:
-            scatter = statistics.scatter + scatter.sum(axis=0, keepdims=True)
-            n = n.sum(keepdims=True)
-        else:
-            scatter = statistics.scatter + scatter
-        result = 0.0
-        for k, (weight, part) in enumerate(zip(n, scatter, strict=True)):
-            factor = _cholesky(params.covariance[k], k)
-            log_det = 2.0 * np.log(np.diagonal(factor)).sum()
-            trace = np.trace(cho_solve((factor, True), part))
-            result -= 0.5 * (weight * (len(factor) * np.log(2.0 * np.pi) + log_det) + trace)
-        return float(result)
+            n, change = n.sum(keepdims=True), change.sum(axis=0, keepdims=True)
+        block = params.block(np.ones(shift.shape[1], dtype=bool))
+        precision = np.swapaxes(block.whiten, 1, 2) @ block.whiten
+        traces = (precision * (statistics.scatter + change)).sum(axis=(1, 2))
+        log_norm = shift.shape[1] * np.log(2.0 * np.pi) + block.log_det
+        return float(-0.5 * (n * log_norm + traces).sum())
+
+    def rounding(self, params: Params, statistics: Moments) -> float:
+        """Return the rounding of the scatter, times the condition of the covariances."""
+        whiten = params.block(np.ones(params.mean.shape[1], dtype=bool)).whiten
+        shift = ((params.mean - self.pilot) ** 2).sum(axis=1)
+        size = shift + np.trace(params.covariance, axis1=1, axis2=2)
+        condition = size * (whiten**2).sum(axis=(1, 2))  # traces of Sigma and its inverse
+        return float(np.finfo(np.float64).eps * (statistics.weight * condition).sum())
 
     def reorder(self, statistics: Moments, order: npt.NDArray[np.intp]) -> tuple[Self, Moments]:
         """Return the family and statistics with the classes in another order."""
@@ -197,9 +192,10 @@ class Discriminant(Normal):
         rng: np.random.RandomState,
     ) -> Array:
         """Draw from the normal distributions."""
-        factors = np.stack([_cholesky(c, k) for k, c in enumerate(params.covariance)])
+        factors = np.linalg.cholesky(params.covariance)
+        own = np.zeros_like(labels) if self.tied else labels
         noise = rng.standard_normal((len(labels), params.mean.shape[1]))
-        return np.asarray(params.mean[labels] + np.einsum("nab,nb->na", factors[labels], noise))
+        return np.asarray(params.mean[labels] + np.einsum("nab,nb->na", factors[own], noise))
 
     def n_parameters(self, params: Params) -> int:
         """Return K d for the means and d (d + 1) / 2 for each covariance."""
@@ -207,16 +203,26 @@ class Discriminant(Normal):
         return int(K * d + (1 if self.tied else K) * d * (d + 1) // 2)
 
 
-def _symmetric(covariance: Array) -> Array:
-    return 0.5 * (covariance + np.swapaxes(covariance, -1, -2))
-
-
-def _cholesky(covariance: Array, k: int) -> Array:
+def _block(covariance: Array, mask: npt.NDArray[np.bool_]) -> Block:
+    seen, hidden = np.flatnonzero(mask), np.flatnonzero(~mask)
     try:
-        return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+        factor = np.linalg.cholesky(covariance[:, seen[:, None], seen])
     except np.linalg.LinAlgError:
         raise ValueError(
-            f"The covariance of class {k} is singular: too few rows, or features that are constant "
-            "or copies of each other. Raise var_smoothing (in mixtures reg_covar), use "
-            "covariance 'diag' or 'tied', or leave features out."
+            "The covariance of a class is singular: too few rows, or features that are constant or "
+            "copies of each other. Raise var_smoothing (in mixtures reg_covar), choose 'diag' or "
+            "'tied', or leave features out."
         ) from None
+    diagonal = np.diagonal(factor, axis1=1, axis2=2)
+    whiten = np.linalg.solve(factor, np.broadcast_to(np.eye(len(seen)), factor.shape))
+    fill = np.zeros((len(covariance), len(mask), len(seen)))
+    around = np.zeros_like(covariance)
+    fill[:, seen, np.arange(len(seen))] = 1.0
+    if len(hidden):
+        across = covariance[:, hidden[:, None], seen]
+        half = across @ np.swapaxes(whiten, 1, 2)
+        fill[:, hidden] = half @ whiten
+        around[:, hidden[:, None], hidden] = covariance[
+            :, hidden[:, None], hidden
+        ] - half @ np.swapaxes(half, 1, 2)
+    return Block(whiten, 2.0 * np.log(diagonal).sum(axis=1), fill, around)

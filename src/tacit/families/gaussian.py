@@ -154,6 +154,11 @@ class Gaussian(Normal):
             -0.5 * (n * np.log(2 * np.pi * params.variance) + squares / params.variance).sum()
         )
 
+    def rounding(self, params: Params, statistics: Moments) -> float:
+        """Return the rounding of sums around the pilot, in units of the variances."""
+        size = (params.mean - self.pilot) ** 2 / params.variance + 1.0
+        return float(np.finfo(np.float64).eps * (statistics.weight * size).sum())
+
     def reorder(self, statistics: Moments, order: npt.NDArray[np.intp]) -> tuple[Self, Moments]:
         """Return the family and statistics with the classes in another order."""
         pilot = np.broadcast_to(self.pilot, statistics.sums.shape)[order]

@@ -119,6 +119,11 @@ class Mixed(Family):
         triples = zip(self.parts, params, statistics.parts, strict=True)
         return sum(part.family.log_joint(own, sums) for part, own, sums in triples)
 
+    def rounding(self, params: Any, statistics: Parts) -> float:
+        """Return the sum over the parts."""
+        triples = zip(self.parts, params, statistics.parts, strict=True)
+        return sum(part.family.rounding(own, sums) for part, own, sums in triples)
+
     def reorder(self, statistics: Parts, order: npt.NDArray[np.intp]) -> tuple[Self, Parts]:
         """Reorder each part."""
         pairs = zip(self.parts, statistics.parts, strict=True)
