@@ -1,6 +1,7 @@
 """The loop itself, and the theorems of the notes."""
 
 import itertools
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import softmax
+from sklearn.exceptions import ConvergenceWarning
 
 import tacit
 from cases import CASES, K, hide
@@ -253,15 +255,14 @@ def test_theorem_5_the_objective_never_falls(
     smoothing = {"alpha": alpha} if case.smoothed else {"var_smoothing": 1e-3}
     if case.name == "mixed":
         smoothing["var_smoothing"] = 1e-3
+    rounds = []
     nb = case.classifier(
         class_alpha=class_alpha, assignment=assignment, unlabeled_weight=unlabeled_weight,
-        max_iter=25, tol=1e-3, callback=lambda *told: None, **smoothing,
+        max_iter=25, callback=lambda number, objective, seconds: rounds.append(objective),
+        **smoothing,
     )  # fmt: skip
-    rounds = []
-    nb.set_params(callback=lambda number, objective, seconds: rounds.append(objective))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tacit.base.ConvergenceWarning", DeprecationWarning)
-        patch.setattr("warnings.warn", lambda *a, **k: None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
         nb.fit(X, hide(y, hidden, seed), sample_weight=weight)
     np.testing.assert_array_equal(nb.trace_, rounds)
     rises = np.diff(nb.trace_)
