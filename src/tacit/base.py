@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeVar
 
@@ -17,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tacit import em, starts
+from tacit import em, engine, starts
 from tacit.callbacks import CallbackSupportMixin, Reporter
 from tacit.families import Family
 from tacit.labels import Labels
@@ -31,8 +32,14 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def fit_context(method: Method) -> Method:
-    """Check the parameters before, and look after scikit-learn's callbacks around, a fit."""
-    checked: Method = _fit_context(prefer_skip_nested_validation=True)(method)
+    """Check the parameters before a fit, look after scikit-learn's callbacks and BLAS around it."""
+
+    @wraps(method)
+    def with_one_blas_thread(*args: Any, **kwargs: Any) -> Any:
+        with engine.one_blas_thread():
+            return method(*args, **kwargs)
+
+    checked: Method = _fit_context(prefer_skip_nested_validation=True)(with_one_blas_thread)
     return checked
 
 
@@ -156,15 +163,23 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator):
         return False
 
     def _check_features(self, X: Any, reset: bool) -> Any:
-        sparse_formats = "csr" if self._accepts_sparse() else False
-        return validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse=sparse_formats,
-            dtype="numeric",
-            ensure_all_finite="allow-nan",
-        )
+        """Return X as a numeric array or CSR matrix, in which NaN is a missing cell."""
+        try:
+            return validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse="csr" if self._accepts_sparse() else False,
+                dtype="numeric",
+                ensure_all_finite="allow-nan",
+            )
+        except ValueError as error:
+            if "convert string" not in str(error):
+                raise
+            raise ValueError(
+                f"X holds text where numbers belong ({error}). Turn categories into numbers with "
+                "sklearn.preprocessing.OrdinalEncoder, and texts with CountVectorizer."
+            ) from None
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
@@ -312,7 +327,8 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self)
         features = self._model.family.encode(self._check_features(X, reset=False))
-        joint: Array = self._model.log_joint_rows(self._params, features)
+        with engine.one_blas_thread():
+            joint: Array = self._model.log_joint_rows(self._params, features)
         return joint
 
     def score_samples(self, X: Any) -> Array:
@@ -346,7 +362,8 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self)
         features = self._model.family.encode(self._check_features(X, reset=False))
-        posterior: Array = self._model.posterior(self._params, Rows(features))[0]
+        with engine.one_blas_thread():
+            posterior: Array = self._model.posterior(self._params, Rows(features))[0]
         return posterior
 
     def _draw(self, n_samples: int) -> tuple[Array, npt.NDArray[np.intp]]:

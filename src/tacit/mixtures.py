@@ -128,7 +128,7 @@ class Mixture(DensityMixin, EMEstimator):
         """
         return np.asarray(self.predict_joint_log_proba(X).argmax(axis=1))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log-likelihood of the rows.
 
         Parameters
@@ -137,55 +137,72 @@ class Mixture(DensityMixin, EMEstimator):
             The rows; NaN is a missing cell.
         y : Ignored
             Not used.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
 
         Returns
         -------
         float
         """
-        return float(self.score_samples(X).mean())
+        total, n = self._total(X, sample_weight)
+        return total / n
 
-    def aic(self, X: Any) -> float:
+    def _total(self, X: Any, sample_weight: Any) -> tuple[float, float]:
+        """Return the log-likelihood of the rows and their weight."""
+        scores = self.score_samples(X)
+        weight = check_weight(sample_weight, X)
+        return float(scores @ weight), float(weight.sum())
+
+    def aic(self, X: Any, sample_weight: Any = None) -> float:
         """Return Akaike's information criterion on `X`; lower is better.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
             The rows; NaN is a missing cell.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
 
         Returns
         -------
         float
         """
-        return float(-2.0 * self.score_samples(X).sum() + 2.0 * self.n_parameters())
+        total, _ = self._total(X, sample_weight)
+        return -2.0 * total + 2.0 * self.n_parameters()
 
-    def bic(self, X: Any) -> float:
+    def bic(self, X: Any, sample_weight: Any = None) -> float:
         """Return the Bayesian information criterion on `X`; lower is better.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
             The rows; NaN is a missing cell.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
 
         Returns
         -------
         float
         """
-        scores = self.score_samples(X)
-        return float(-2.0 * scores.sum() + self.n_parameters() * np.log(len(scores)))
+        total, n = self._total(X, sample_weight)
+        return float(-2.0 * total + self.n_parameters() * np.log(n))
 
-    def icl(self, X: Any) -> float:
+    def icl(self, X: Any, sample_weight: Any = None) -> float:
         """Return the integrated completed likelihood: BIC + twice the entropy of the labels.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
             The rows; NaN is a missing cell.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
 
         Returns
         -------
         float
         """
-        return float(self.bic(X) + 2.0 * entr(self.predict_proba(X)).sum())
+        entropy = entr(self.predict_proba(X)).sum(axis=1)
+        return float(self.bic(X, sample_weight) + 2.0 * entropy @ check_weight(sample_weight, X))
 
     def sample(self, n_samples: int = 1) -> tuple[Array, npt.NDArray[np.intp]]:
         """Draw rows that look like the data, and their components.

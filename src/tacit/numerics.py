@@ -32,6 +32,8 @@ def ratio(counts: Array, totals: Array, fallback: npt.ArrayLike) -> Array:
     >>> ratio(np.array([1.0, 0.0]), np.array([4.0, 0.0]), 0.5)
     array([0.25, 0.5 ])
     """
+    if np.all(totals > 0):
+        return np.asarray(counts / totals)
     shape = np.broadcast_shapes(np.shape(counts), np.shape(totals))
     result = np.array(np.broadcast_to(fallback, shape), dtype=np.float64)
     return np.divide(counts, totals, out=result, where=np.broadcast_to(totals, shape) > 0)
@@ -75,6 +77,8 @@ def expected_log(counts: Array, log_p: Array) -> float:
     >>> expected_log(np.array([0.0, 2.0]), np.array([-np.inf, -1.0]))
     -2.0
     """
+    if not counts.any():
+        return 0.0
     counts, log_p = np.broadcast_arrays(counts, log_p)
     return float(np.multiply(counts, log_p, out=np.zeros(counts.shape), where=counts > 0).sum())
 

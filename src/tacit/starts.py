@@ -38,12 +38,7 @@ def responsibilities(
     n, K = len(labels.codes), len(labels.classes)
     unnamed, unknown = _unnamed(labels), labels.unknown
     if isinstance(init, str) and init == "uniform":
-        if len(unnamed) > 1:  # trap 1
-            raise ValueError(
-                "init='uniform' gives every class the same parameters, and classes without "
-                f"labelled rows ({labels.classes[unnamed].tolist()}) stay the same for ever. Use "
-                "init='random', or label a row of each class."
-            )
+        _refuse_symmetry(np.full((n, K), 1.0 / K)[:, unnamed], labels.classes[unnamed])
         return np.full((n, K), 1.0 / K)
     start = np.exp(labels.log_evidence())
     if len(unnamed):  # candidates alone may be symmetric too
@@ -55,6 +50,7 @@ def responsibilities(
         return start
     if not isinstance(init, str):
         start[unknown] = _given(init, X, n, K, rng)[unknown]
+        _refuse_symmetry(start[:, unnamed], labels.classes[unnamed])
     elif init == "kmeans":
         start[unknown] = _kmeans(X, weight * unknown, K, rng)[unknown]
     elif init == "random":
@@ -63,6 +59,15 @@ def responsibilities(
         seeds = _seeds(X, weight * unknown, len(unnamed), rng)
         start[np.ix_(unknown, unnamed)] = seeds[unknown]
     return start
+
+
+def _refuse_symmetry(start: Array, names: npt.NDArray[Any]) -> None:
+    """Refuse a start in which classes that no label tells apart are alike (trap 1)."""
+    if len(names) > 1 and (start == start[:, :1]).all():
+        raise ValueError(
+            f"init gives the classes {names.tolist()} the same parameters, and without labels EM "
+            "never tells them apart. Use init='random', or label a row of each class."
+        )
 
 
 def _distinct(

@@ -179,8 +179,9 @@ class Categorical(Smoothed):
         return drawn
 
     def n_parameters(self, params: Params) -> int:
-        """Return K sum_j (v_j - 1)."""
-        return int(params.log_p.shape[1] * (sum(self.sizes) - len(self.sizes)))
+        """Return K sum_j (v_j - 1), of the categories that are not impossible in every class."""
+        possible = int((params.log_p > -np.inf).any(axis=1).sum())
+        return int(params.log_p.shape[1]) * (possible - len(self.sizes))
 
 
 def _check_codes(X: Any) -> npt.NDArray[np.int64]:

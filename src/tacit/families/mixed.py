@@ -38,6 +38,13 @@ class Parts(Sums):
 class Mixed(Family):
     """p(x | y) = the product over the parts of p(x in the part's columns | y).
 
+    Attributes
+    ----------
+    parts : tuple of Part
+        The families and their columns.
+    width : int
+        The number of columns, also those in no part; set by `bind`.
+
     Examples
     --------
     >>> from tacit.families import Bernoulli, Gaussian
@@ -50,6 +57,7 @@ class Mixed(Family):
     """
 
     parts: tuple[Part, ...] = ()
+    width: int = 0
 
     def _replace(self, families: Any) -> Self:
         parts = zip(self.parts, families, strict=True)
@@ -68,7 +76,8 @@ class Mixed(Family):
     def bind(self, X: Any) -> Self:
         """Bind each part to its columns."""
         blocks = zip(self.parts, self._columns(X), strict=True)
-        return self._replace([part.family.bind(block) for part, block in blocks])
+        bound = self._replace([part.family.bind(block) for part, block in blocks])
+        return replace(bound, width=X.shape[1])
 
     def around(self, params: Any) -> Self:
         """Centre each part."""
@@ -138,8 +147,7 @@ class Mixed(Family):
         rng: np.random.RandomState,
     ) -> Array:
         """Draw each part's columns; columns that no part describes are zero."""
-        width = 1 + max(int(part.columns.max()) for part in self.parts)
-        drawn = np.zeros((len(labels), width))
+        drawn = np.zeros((len(labels), self.width))
         for part, own, sums in zip(self.parts, params, statistics.parts, strict=True):
             drawn[:, part.columns] = part.family.sample(own, sums, labels, rng)
         return drawn
