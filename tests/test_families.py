@@ -54,7 +54,6 @@ def test_each_round_equals_the_reference(case, missing, alpha, hard):
     with np.errstate(divide="ignore"):
         rows = model.rows(X, np.log(evidence), weight)
     params = model.start(rows, rng.dirichlet(np.ones(K), len(y)))
-    model = model.around(params)
     settings = {"alpha": alpha, "class_alpha": class_alpha, "hard": hard, "noise": noise}
 
     def lists(params):

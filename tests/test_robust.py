@@ -134,7 +134,7 @@ def test_negative_counts(container):
 def test_categories_that_are_no_codes():
     with wrong("Negative values .* coded 0, 1"):
         CategoricalNB().fit([[0], [-1]], [0, 1])
-    with wrong("coded 1e[+]20.*OrdinalEncoder"):
+    with wrong("coded 9007199254740992.*OrdinalEncoder"):
         CategoricalNB().fit([[0], [1e20]], [0, 1])
     with pytest.warns(UserWarning, match="0.5 in row 1, column 0 is rounded down"):
         CategoricalNB().fit([[0], [0.5]], [0, 1])
@@ -339,7 +339,7 @@ def test_alpha_that_does_not_fit(case, alpha, message):
         ([1.5, -0.5], "non-negative"),
         ([NAN, 1.0], "non-negative"),
         ([INF, 0.0], "Got inf"),
-        ([1.0, 0.0], "is 0, but rows have it"),
+        ([1.0, 0.0], "is 0, but rows can have no other"),
         (["a", "b"], "'a'"),
     ],
 )
@@ -366,7 +366,7 @@ def test_min_categories_that_do_not_fit(value, message):
     [
         ("weights_init", [1.0], r"shape of \(2,\), got \(1,\)"),
         ("weights_init", [0.6, 0.6], "sum to 1"),
-        ("weights_init", [NAN, 1.0], "non-negative and sum to 1"),
+        ("weights_init", [NAN, 1.0], "must be finite"),
         ("means_init", [[1.0, 2.0]], r"shape of \(2, 3\), got \(1, 2\)"),
         ("precisions_init", np.eye(3), r"shape of \(2, 3, 3\), got \(3, 3\)"),
     ],
@@ -410,7 +410,7 @@ def test_a_symmetric_start_is_refused(case):
 def test_a_warm_start_with_other_classes(case):
     X, _ = case.data(0, n=20)
     mixture = case.mixture(2, random_state=0, warm_start=True).fit(X)
-    with wrong("fit before had 2 classes and this one has 3"):
+    with wrong(r"fit before had classes \[0, 1\] and 5 features"):
         mixture.set_params(n_components=3).fit(X)
 
 
@@ -456,7 +456,7 @@ ONE = GaussianNB()
         ([("a", ONE, [0]), ("a", ONE, [1])], r"not unique: \['a', 'a'\]"),
         ([("a__b", ONE, [0])], "must not contain __"),
         ([("init", ONE, [0])], r"conflict .*\['init'\]"),
-        ([("a", CategoricalNB(alpha=-1.0), [0])], "alpha .* at least 0. Got -1"),
+        ([("a", CategoricalNB(alpha=-1.0), [0])], "alpha.*Got -1"),
         ([("a", MultinomialNB(alpha=[1.0, 1.0]), [0])], "each of the 1 features"),
     ],
 )
@@ -1039,3 +1039,185 @@ def test_a_progress_bar(capsys):
     X, y = CASES[0].data(19)
     BernoulliNB().set_callbacks(callback).fit(X, hide(y, 0.5))
     assert "BernoulliNB" in capsys.readouterr().out
+
+
+def test_sums_of_squares_do_not_cancel():
+    """Clusters that are far apart and tight, from a start halfway between them."""
+    rng = np.random.default_rng(0)
+    for far in (1e5, 1e8):
+        Z = np.r_[rng.normal(size=(100, 2)), rng.normal(size=(100, 2)) + far]
+        for covariance in ("diag", "tied", "full"):
+            mixture = tacit.GaussianMixture(
+                2, covariance_type=covariance, init="random", n_init=5, random_state=0
+            ).fit(Z)
+            near = mixture.means_[:, 0] < far / 2
+            np.testing.assert_allclose(mixture.means_[near], [Z[:100].mean(axis=0)], rtol=1e-6)
+            if covariance == "diag":
+                within = [Z[part].var(axis=0) for part in (slice(0, 100), slice(100, 200))]
+                found = mixture.covariances_ - mixture.reg_covar
+                np.testing.assert_allclose(found, within if near[0] else within[::-1], rtol=1e-6)
+
+
+def test_means_that_move_far_from_where_they_began():
+    rng = np.random.default_rng(0)
+    for seed in range(8):
+        Z = np.round(rng.gamma(0.5, 1, (80, 2)) * 3) * 1e5
+        for covariance in ("diag", "tied", "full"):
+            tacit.GaussianMixture(
+                4, covariance_type=covariance, init="random", n_init=2, random_state=seed,
+                reg_covar=1.0,
+            ).fit(Z)  # fmt: skip
+
+
+def test_many_patterns_of_missing_cells_do_not_pile_up():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(300, 12))
+    Z[rng.random(Z.shape) < 0.2] = np.nan
+    nb = tacit.GaussianDiscriminant(covariance="full", var_smoothing=0.1, max_iter=3, tol=1e9)
+    nb.fit(Z, [i % 2 if i < 40 else None for i in range(300)])
+    before = len(pickle.dumps(nb))
+    nb.predict(Z)
+    assert len(pickle.dumps(nb)) == before < 100_000
+
+
+@pytest.mark.parametrize("nb", [tacit.BernoulliNB(), tacit.MultinomialNB()])
+def test_sparse_input_that_is_not_what_it_seems(nb):
+    with wrong("sparse and contains NaN: missing cells need a dense X"):
+        nb.fit(sparse.csr_array([[np.nan, 1.0], [1.0, 1.0]]), [0, 1])
+    twice = sparse.csr_array((np.ones(4), [0, 0, 1, 1], [0, 2, 4]), (2, 2))
+    a, b = clone(nb).fit(twice, [0, 1]), clone(nb).fit(twice.toarray(), [0, 1])
+    np.testing.assert_array_equal(a.feature_count_, b.feature_count_)
+    assert twice.nnz == 4  # the caller's matrix is not touched
+
+
+def test_a_fall_to_nothing_is_a_fall():
+    """S19: -inf after something finite is an error, not an end."""
+
+    class Model:
+        steps = iter([-1.0, -0.5, -np.inf])
+
+        def expect(self, params, chunk):
+            return tacit.em.Statistics(next(self.steps))
+
+        def maximize(self, statistics):
+            return None
+
+        def log_prior(self, params):
+            return 0.0
+
+    with pytest.raises(tacit.em.AscentError, match="-inf in round 2"):
+        tacit.em.fit(Model(), [1], 0)
+
+
+def test_large_weights_and_a_log_likelihood_of_nothing():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        Z = np.where(rng.random((6, 2)) < 0.3, np.nan, 0.0)
+        tacit.CategoricalMixture(3, random_state=seed, n_init=1).fit(
+            Z, sample_weight=1e9 * rng.random(6)
+        )
+
+
+def test_labels_of_no_weight_name_no_class():
+    Z = [[1, 2, 0], [1.5, 2.5, 1], [4, 0, 3], [4.2, 0.1, 1], [0, 1, 1], [3, 0.3, 3]]
+    y = [0, 0, 1, 1, None, None]
+    for nb in (tacit.GaussianNB(var_smoothing=0.1), tacit.GaussianDiscriminant(var_smoothing=0.1)):
+        nb.set_params(random_state=0).fit(Z, y, sample_weight=[0, 0, 0, 0, 1, 1])
+        assert (np.ptp(nb.predict_proba(Z)[4:], axis=0) > 0.5).all()
+
+
+def test_rows_that_are_impossible():
+    nb = tacit.MultinomialNB(alpha=0.0).fit([[1, 0, 0], [0, 1, 0], [0, 1, 0]], [0, 1, 1])
+    assert nb.predict([[0, 0, 1]]) == nb.predict_proba([[0, 0, 1]]).argmax() == 1
+    together = nb.predict_log_proba([[0, 0, 1], [2, 0, 0]])
+    np.testing.assert_array_equal(together[1:], nb.predict_log_proba([[2, 0, 0]]))
+    np.testing.assert_allclose(np.exp(together[0]), [1 / 3, 2 / 3])
+
+
+def test_columns_without_any_value_or_spread():
+    Z = np.array([[1, 2], [1.5, 2.5], [4, 0], [4.2, 0.1], [0, 1], [3, 0.3]])
+    y = [0, 0, 1, 1, None, None]
+    for covariance in ("tied", "full", "diag"):
+        nb = tacit.GaussianDiscriminant(covariance=covariance, var_smoothing=1e-3)
+        with_empty = nb.fit(np.c_[Z, np.full(6, np.nan)], y).predict_proba(np.c_[Z, np.ones(6)])
+        assert np.isfinite(with_empty).all()
+    found = tacit.GaussianMixture(2, reg_covar=0.1, random_state=0).fit(
+        [[0, np.nan], [1, np.nan], [2, np.nan], [9, 3]]
+    )
+    assert np.isfinite(found.covariances_).all()
+
+
+def test_parts_are_checked_as_estimators_are():
+    for part, message in [
+        (tacit.GaussianDiscriminant(covariance="bogus"), "'covariance' parameter"),
+        (tacit.CategoricalNB(handle_unknown="eror"), "'handle_unknown' parameter"),
+        (tacit.GaussianNB(var_smoothing=-1e-5), "'var_smoothing' parameter"),
+        (tacit.MixedNB([("a", tacit.GaussianNB(), [0])]), "no mixed one"),
+    ]:
+        with pytest.raises((ValueError, TypeError), match=message):
+            tacit.MixedNB([("a", part, [0])]).fit([[0], [1]], [0, 1])
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [(0, 1), np.array([0, 1]), [True, True, False], pd.Index(["a", "b"]), ("a", "b"), slice(0, 2)],
+)
+def test_columns_may_be_said_in_many_ways(columns):
+    frame = pd.DataFrame({"a": [0.0, 1.0, 5.0], "b": [1.0, 0.0, 7.0], "c": [9.0, 9.0, 9.0]})
+    nb = tacit.MixedNB([("part", tacit.GaussianNB(), columns)]).fit(frame, [0, 0, 1])
+    np.testing.assert_array_equal(nb._model.family.parts[0].columns, [0, 1])
+
+
+@pytest.mark.parametrize("columns", [None, True, [[0], [1]], 1.5, []])
+def test_columns_that_are_none(columns):
+    with wrong("Columns"):
+        tacit.MixedNB([("part", tacit.GaussianNB(), columns)]).fit([[0.0, 1], [1, 2]], [0, 1])
+
+
+def test_streams_in_odd_batches():
+    X, y = CASES[2].data(seed=3, n=30)
+    nb = tacit.MultinomialNB(unlabeled_weight=0.0).partial_fit(X[:10], y[:10], classes=range(K))
+    before = nb.feature_log_prob_.copy()
+    nb.partial_fit(X[10:], [None] * 20)
+    np.testing.assert_array_equal(nb.feature_log_prob_, before)  # nothing was added
+    nb.set_params(alpha=[3.0] * X.shape[1]).partial_fit(X[10:20], y[10:20])
+    whole = tacit.MultinomialNB(alpha=3.0).fit(X[:20], y[:20])
+    np.testing.assert_allclose(nb.feature_log_prob_, whole.feature_log_prob_)
+    gaps = X.copy()
+    gaps[:, 0] = np.nan
+    for first in (tacit.MultinomialNB(), tacit.GaussianDiscriminant(var_smoothing=0.1)):
+        check_sane(first.partial_fit(gaps, y, classes=range(K)), X)
+    tied = tacit.GaussianDiscriminant().partial_fit(X, y, classes=range(K))
+    with wrong("covariance cannot change"):
+        tied.set_params(covariance="full").partial_fit(X, y)
+
+
+def test_starts_of_a_gaussian_mixture_must_be_numbers():
+    Z = np.random.default_rng(0).normal(size=(20, 2))
+    for name, value, message in [
+        ("means_init", [[np.nan, 0], [1, 1]], "finite"),
+        ("precisions_init", np.zeros((2, 2, 2)), "positive-definite"),
+        ("precisions_init", [[[1, 2], [0, 1]]] * 2, "symmetric"),
+    ]:
+        with wrong(message):
+            tacit.GaussianMixture(2, **{name: value}).fit(Z)
+    with wrong("positive"):
+        tacit.GaussianMixture(2, covariance_type="diag", precisions_init=np.zeros((2, 2))).fit(Z)
+
+
+def test_labels_in_pandas_own_dtypes():
+    y = pd.Series([1, 2, pd.NA, 1], dtype="Int64")
+    nb = tacit.MultinomialNB().fit([[1, 0], [0, 1], [1, 1], [2, 0]], y)
+    assert nb.classes_.dtype.kind == "i"
+    evidence = pd.DataFrame({"a": [1, 0, pd.NA, 1], "b": [0, 1, pd.NA, 1]}, dtype="Int64")
+    named = tacit.MultinomialNB(classes=["a", "b"]).fit([[1, 0], [0, 1], [1, 1], [2, 0]], evidence)
+    np.testing.assert_array_equal(named.transduction_[:2], ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [([0, 1, np.nan], "missing label"), (["a", None], "missing label"), (["a", 0], "mixes text")],
+)
+def test_classes_that_are_none(classes, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        tacit.MultinomialNB(classes=classes).fit([[1, 0], [0, 1]], [0, 0])

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from numbers import Integral, Real
+from operator import index
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from tacit.callbacks import CallbackSupportMixin, Reporter
 from tacit.families import Family
 from tacit.labels import Labels
 from tacit.naivebayes import ClassCounts, NaiveBayes, Params
-from tacit.numerics import Array, normalize
+from tacit.numerics import Array
 from tacit.rows import Rows
 
 __all__ = ["EMEstimator", "count_known", "fit_context", "select"]
@@ -165,21 +166,31 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator):
     def _check_features(self, X: Any, reset: bool) -> Any:
         """Return X as a numeric array or CSR matrix, in which NaN is a missing cell."""
         try:
-            return validate_data(
+            X = validate_data(
                 self,
                 X,
                 reset=reset,
                 accept_sparse="csr" if self._accepts_sparse() else False,
                 dtype="numeric",
-                ensure_all_finite="allow-nan",
+                ensure_all_finite=True if sparse.issparse(X) else "allow-nan",
             )
         except ValueError as error:
-            if "convert string" not in str(error):
-                raise
-            raise ValueError(
-                f"X holds text where numbers belong ({error}). Turn categories into numbers with "
-                "sklearn.preprocessing.OrdinalEncoder, and texts with CountVectorizer."
-            ) from None
+            if "convert string" in str(error):
+                raise ValueError(
+                    f"X holds text where numbers belong ({error}). Turn categories into numbers "
+                    "with sklearn.preprocessing.OrdinalEncoder, and texts with CountVectorizer."
+                ) from None
+            if sparse.issparse(X) and "NaN" in str(error):
+                raise ValueError(
+                    "X is sparse and contains NaN: missing cells need a dense X."
+                ) from None
+            raise
+        if X.dtype.kind not in "biuf":
+            raise ValueError(f"X has dtype {X.dtype}: expected numbers.")
+        if sparse.issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return X
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
@@ -211,11 +222,11 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _previous(self, X: Any, labels: Labels) -> Array:
         """Return the responsibilities that the fit before gives: a warm start."""
-        before = len(self._params.class_log_prior)
-        if before != len(labels.classes):
+        before, now = self._fitted_on, (labels.classes.tolist(), X.shape[1])
+        if before != now:
             raise ValueError(
-                f"warm_start=True, but the fit before had {before} classes and this one has "
-                f"{len(labels.classes)}. Set warm_start=False, or name the classes."
+                f"warm_start=True, but the fit before had classes {before[0]} and {before[1]} "
+                f"features, and this one has {now[0]} and {now[1]}. Set warm_start=False."
             )
         features = self._model.family.encode(X)
         previous: Array = self._model.posterior(self._params, Rows(features))[0]
@@ -241,22 +252,24 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator):
         init = (
             self._previous(X, labels) if self.warm_start and hasattr(self, "_params") else self.init
         )
-        n_starts = self.n_init if chunks and starts.is_random(init, labels) else 1
+        n_starts = self.n_init if chunks and starts.is_random(init, labels, weight) else 1
         report = Reporter(self, data, n_starts)
-        found: list[tuple[em.Fit[Params, ClassCounts], NaiveBayes]] = []
+        found: list[em.Fit[Params, ClassCounts]] = []
         for number in range(1, n_starts + 1):
+            start = fixed = None
             if chunks:
                 begin = starts.responsibilities(init, X, labels, weight, rng)
                 start = self._start(model, rows, begin)
-            else:
-                start = model.maximize(count_known(model, rows, known, labels))
-            centred = model.around(start)
-            fixed = count_known(centred, rows, known, labels) if known.any() else None
-            watch = report.start(number, centred)
+            if known.any():
+                fixed = count_known(model, rows, known, labels, start)
+                if start is None and family.two_pass:
+                    first = model.maximize(fixed)
+                    fixed = count_known(model, rows, known, labels, first)
+            watch = report.start(number, model)
             run = em.fit(
-                centred,
+                model,
                 chunks,
-                start if chunks else None,
+                start,
                 fixed=fixed,
                 max_iter=self.max_iter,
                 tol=self.tol * weight.sum(),
@@ -264,17 +277,18 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator):
                 n_jobs=self.n_jobs,
             )
             watch.end()
-            found.append((run, centred))
+            found.append(run)
             if watch.stopped:
                 break
-        objectives = np.array([run.objective for run, _ in found])
-        best, centred = found[int(objectives.argmax())]
+        objectives = np.array([run.objective for run in found])
+        best = found[int(objectives.argmax())]
         params, statistics = best.params, best.statistics
         if self._exchangeable():  # S20: the same optimum is reported with the same order
             order = np.argsort(-statistics.classes, kind="stable")
-            centred, statistics = centred.reorder(statistics, order)
-            params = centred.maximize(statistics)
-        self._set(self._attributes(centred, params, statistics))
+            statistics = model.reorder(statistics, order)
+            params = model.maximize(statistics)
+        self._set(self._attributes(model, params, statistics))
+        self._fitted_on = labels.classes.tolist(), X.shape[1]
         same = max(10 * self.tol * weight.sum(), 1e-9 * abs(best.objective))
         self.start_objectives_ = objectives
         self.n_best_starts_ = int((objectives >= best.objective - same).sum())
@@ -285,7 +299,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator):
         self.objective_ = best.objective
         self.log_likelihood_ = best.log_likelihood
         self.label_distributions_ = self._distributions(rows, labels)
-        report.end(centred, params)
+        report.end(model, params)
         if not (best.converged or watch.stopped):
             warnings.warn(
                 f"EM did not converge in {self.max_iter} rounds: raise max_iter or tol.",
@@ -313,6 +327,22 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator):
             )
         return result
 
+    def _posterior(self, X: Any) -> tuple[Array, Array, Array]:
+        """Return p(y | x), log p(x) and log p(x, y) of each row."""
+        check_is_fitted(self)
+        features = self._model.family.encode(self._check_features(X, reset=False))
+        with engine.one_blas_thread():
+            posterior: tuple[Array, Array, Array] = self._model.posterior(
+                self._params, Rows(features)
+            )
+        return posterior
+
+    def _most_probable(self, X: Any) -> npt.NDArray[np.intp]:
+        """Return the class with the largest p(x, y), or where all are 0, p(y)."""
+        posterior, log_p, joint = self._posterior(X)
+        possible = np.isfinite(log_p)[:, None]
+        return np.asarray(np.where(possible, joint, posterior).argmax(axis=1))
+
     def predict_joint_log_proba(self, X: Any) -> Array:
         """Return log p(x, y) = log p(y) + log p(x | y) of each row and class.
 
@@ -325,11 +355,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator):
         -------
         ndarray of shape (n, K)
         """
-        check_is_fitted(self)
-        features = self._model.family.encode(self._check_features(X, reset=False))
-        with engine.one_blas_thread():
-            joint: Array = self._model.log_joint_rows(self._params, features)
-        return joint
+        return self._posterior(X)[2]
 
     def score_samples(self, X: Any) -> Array:
         """Return log p(x) of each row.
@@ -343,7 +369,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator):
         -------
         ndarray of shape (n,)
         """
-        return normalize(self.predict_joint_log_proba(X))[1]
+        return self._posterior(X)[1]
 
     def predict_proba(self, X: Any) -> Array:
         """Return p(y | x) of each row and class.
@@ -360,15 +386,11 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator):
         -------
         ndarray of shape (n, K)
         """
-        check_is_fitted(self)
-        features = self._model.family.encode(self._check_features(X, reset=False))
-        with engine.one_blas_thread():
-            posterior: Array = self._model.posterior(self._params, Rows(features))[0]
-        return posterior
+        return self._posterior(X)[0]
 
     def _draw(self, n_samples: int) -> tuple[Array, npt.NDArray[np.intp]]:
         check_is_fitted(self)
-        if n_samples < 1:
+        if index(n_samples) < 1:
             raise ValueError(f"Invalid value for 'n_samples': {n_samples}. It must be at least 1.")
         rng = check_random_state(self.random_state)
         prior = np.exp(self._params.class_log_prior)
@@ -391,7 +413,11 @@ def select(rows: Rows, mask: npt.NDArray[np.bool_], labels: Labels) -> Rows:
 
 
 def count_known(
-    model: NaiveBayes, rows: Rows, known: npt.NDArray[np.bool_], labels: Labels
+    model: NaiveBayes,
+    rows: Rows,
+    known: npt.NDArray[np.bool_],
+    labels: Labels,
+    params: Params | None = None,
 ) -> ClassCounts:
     """Return the statistics of rows whose label is known."""
     chosen = rows if known.all() else rows.take(np.flatnonzero(known))
@@ -400,4 +426,4 @@ def count_known(
     one_hot = sparse.csr_array(
         (weight, codes, np.arange(len(codes) + 1)), (len(codes), len(labels.classes))
     )
-    return model.count(Rows(chosen.features), one_hot)
+    return model.count(Rows(chosen.features), one_hot, params)

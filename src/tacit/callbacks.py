@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from tacit.em import Round
+from tacit.em import Round, asks_to_stop
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -56,7 +56,8 @@ class Watch:
                 file=sys.stderr,
             )
         if estimator.callback is not None:
-            self.stopped |= estimator.callback(done.number, done.objective, done.seconds) is True
+            answer = estimator.callback(done.number, done.objective, done.seconds)
+            self.stopped |= asks_to_stop(answer)
         if self.context is not None:
             task = self.context.subcontext("round").call_on_fit_task_begin(**self.data)
             self.stopped |= task.call_on_fit_task_end(

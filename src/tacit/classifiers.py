@@ -23,7 +23,7 @@ from tacit.kinds import (
 )
 from tacit.labels import Labels, encode
 from tacit.naivebayes import ClassCounts, NaiveBayes, Params
-from tacit.numerics import Array, log, normalize
+from tacit.numerics import Array, log
 from tacit.rows import Rows
 
 __all__ = [
@@ -59,6 +59,8 @@ def check_weight(sample_weight: Any, X: Any) -> Array:
     weight: Array = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if (weight < 0).any():
         raise ValueError(f"sample_weight must not be negative. Found {weight.min()}.")
+    if not np.isfinite(weight.sum()):
+        raise ValueError("The sum of sample_weight overflows: scale the weights down.")
     if not weight.any():
         raise ValueError("sample_weight is zero for every row: nothing is left to fit.")
     return weight
@@ -111,11 +113,11 @@ class Classifier(ClassifierMixin, EMEstimator):
             raise ValueError("Priors must be non-negative.")
         if not np.isclose(prior.sum(), 1.0):
             raise ValueError(f"The sum of the priors should be 1. Got {prior.sum()}.")
-        impossible = np.intersect1d(np.flatnonzero(prior == 0), labels.codes)
-        if len(impossible):
-            raise ValueError(
-                f"The prior of class {labels.classes[impossible[0]]!r} is 0, but rows have it."
-            )
+        with_label = labels.codes >= 0 if labels.evidence is None else slice(None)
+        possible = np.exp(labels.log_evidence()[with_label]) @ prior
+        if not possible.all():
+            names = labels.classes[prior == 0].tolist()
+            raise ValueError(f"The prior of {names} is 0, but rows can have no other class.")
         return prior
 
     def _class_attributes(self, params: Params, statistics: ClassCounts) -> dict[str, Any]:
@@ -138,11 +140,6 @@ class Classifier(ClassifierMixin, EMEstimator):
         check_consistent_length(X, labels.codes)
         weight = check_weight(sample_weight, X)
         weight = np.where(labels.unknown, weight * self.unlabeled_weight, weight)
-        if not weight.any():
-            raise ValueError(
-                "No row has both a label and a weight: label some rows, or set unlabeled_weight "
-                "above 0."
-            )
         return X, labels, weight
 
     @fit_context
@@ -166,6 +163,11 @@ class Classifier(ClassifierMixin, EMEstimator):
         self
         """
         checked, labels, weight = self._check(X, y, sample_weight, self.classes, reset=True)
+        if not weight.any():
+            raise ValueError(
+                "No row has both a label and a weight: label some rows, or set unlabeled_weight "
+                "above 0."
+            )
         prior = self._checked_prior(labels)
         self.classes_ = labels.classes
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
@@ -210,27 +212,33 @@ class Classifier(ClassifierMixin, EMEstimator):
             named = self.classes_
         checked, labels, weight = self._check(X, y, sample_weight, named, reset=first)
         prior = self._checked_prior(labels)
-        self.classes_ = labels.classes
-        family, features = (
-            (self._family().bind(checked), None)
-            if first
-            else self._model.family.extend(checked, self._statistics.features)
-        )
+        if first:
+            family, counts = self._family().bind(checked), None
+        else:
+            family = self._family().adopt(self._model.family)
+            family, features = family.extend(checked, self._statistics.features)
+            counts = replace(self._statistics, features=features)
         model = NaiveBayes(family, self.class_alpha, prior, self.assignment == "hard")
         rows = Rows(family.encode(checked), None, weight)
-        known = (labels.codes >= 0) & family.complete(rows.features)
-        counts = count_known(model, rows, known, labels)
-        if first:
-            if not counts.classes.any():
-                raise ValueError("The first call to partial_fit needs rows with labels.")
-            model = model.around(model.maximize(counts))
-            counts = count_known(model, rows, known, labels)
-        else:
-            counts += replace(self._statistics, features=features)
-        if not known.all():
+        labelled = labels.codes >= 0
+        if counts is not None:
             now = model.maximize(counts)
+        elif weight[labelled].any():
+            now = model.maximize(count_known(model, rows, labelled, labels))
+        else:
+            raise ValueError("The first call to partial_fit needs rows with labels.")
+        known = labelled & family.complete(rows.features)
+        if weight[known].any():
+            new = count_known(model, rows, known, labels, now)
+            counts = new if counts is None else counts + new
+            now = model.maximize(counts)
+        if weight[~known].any():
             for chunk in select(rows, ~known, labels).chunks():
-                counts += model.expect(now, chunk)
+                new = model.expect(now, chunk)
+                counts = new if counts is None else counts + new
+        assert counts is not None
+        self.classes_ = labels.classes
+        self._fitted_on = labels.classes.tolist(), checked.shape[1]
         self._set(self._attributes(model, model.maximize(counts), counts))
         return self
 
@@ -246,7 +254,7 @@ class Classifier(ClassifierMixin, EMEstimator):
         -------
         ndarray of shape (n,)
         """
-        best = self.predict_joint_log_proba(X).argmax(axis=1)
+        best = self._most_probable(X)
         return self.classes_[best]
 
     def predict_log_proba(self, X: Any) -> Array:
@@ -261,11 +269,11 @@ class Classifier(ClassifierMixin, EMEstimator):
         -------
         ndarray of shape (n, K)
         """
-        joint = self.predict_joint_log_proba(X)
-        log_p = normalize(joint)[1]
-        if np.isneginf(log_p).any():  # impossible rows, which predict_proba knows about
-            return log(self.predict_proba(X))
-        return joint - log_p[:, None]
+        posterior, log_p, joint = self._posterior(X)
+        impossible = np.isneginf(log_p)
+        result = joint - np.where(impossible, 0.0, log_p)[:, None]
+        result[impossible] = log(posterior[impossible])
+        return result
 
     def sample(self, n_samples: int = 1) -> tuple[Array, Any]:
         """Draw rows and labels that look like the data.

@@ -47,7 +47,7 @@ def accuracies(nb: EMEstimator, X: Array, y: Any, labels: int, draws: int) -> Ar
     Examples
     --------
     >>> X, y = load_digits(return_X_y=True)
-    >>> supervised, em = accuracies(BernoulliNB(binarize=7.0), X, y, labels=5, draws=2).mean(axis=0)
+    >>> supervised, em = accuracies(BernoulliNB(binarize=7.0), X, y, labels=1, draws=2).mean(axis=0)
     >>> bool(em > supervised)
     True
     """

@@ -220,29 +220,48 @@ def fit(
         return statistics, log_likelihood
 
     next_statistics, log_likelihood = expect(start)
-    objective = -np.inf if start is None else log_likelihood + model.log_prior(start)
-    objectives = [objective]
+    log_prior = 0.0 if start is None else model.log_prior(start)
+    objective = -np.inf if start is None else log_likelihood + log_prior
+    objectives, size = [objective], _size(log_likelihood, log_prior)
     converged = False
     for round_ in range(1, max_iter + 1):
         statistics = next_statistics
         params = model.maximize(statistics)
         next_statistics, log_likelihood = expect(params)
-        previous, log_prior = objective, model.log_prior(params)
-        objective = log_likelihood + log_prior
-        scale = max(1.0, abs(log_likelihood), abs(log_prior))
-        noise = ROUNDING * scale + (rounding(params, statistics) if rounding else 0.0)
+        log_prior = model.log_prior(params)
+        previous, objective = objective, log_likelihood + log_prior
+        noise = ROUNDING * size + (rounding(params, statistics) if rounding else 0.0)
         if not objective >= previous - noise:  # S19; also catches NaN
             raise AscentError(
                 f"The objective went from {previous!r} to {objective!r} in round {round_}. EM "
                 "never lowers it: expect, maximize and log_prior of the model do not fit together."
             )
         seconds = time.perf_counter() - began
-        stop = callback is not None and callback(Round(round_, objective, seconds, params))
+        told = Round(round_, objective, seconds, params)
+        stop = callback is not None and asks_to_stop(callback(told))
         objectives.append(objective)
-        converged = not len(chunks) or to_come(objectives, 1e-15 * scale) <= tol
-        if converged or stop is True:
+        size = _size(log_likelihood, log_prior)
+        converged = not len(chunks) or to_come(objectives, 1e-15 * size) <= tol
+        if converged or stop:
             break
     return Fit(params, statistics, log_likelihood, objective, objectives[1:], converged)
+
+
+def _size(log_likelihood: float, log_prior: float) -> float:
+    """Return the size of the numbers whose sum is compared; impossible data have none."""
+    size = abs(log_likelihood) + abs(log_prior)
+    return max(1.0, size) if np.isfinite(size) else 1.0
+
+
+def asks_to_stop(answer: object) -> bool:
+    """Return whether a callback's answer is True; other answers mean nothing.
+
+    Examples
+    --------
+    >>> asks_to_stop(True), asks_to_stop(None), asks_to_stop(3)
+    (True, False, False)
+    """
+    return isinstance(answer, bool | np.bool_) and bool(answer)
 
 
 def to_come(objectives: Sequence[float], noise: float = 0.0) -> float:

@@ -73,7 +73,9 @@ class BernoulliKind(SmoothedKind):
 
     binarize: float | None = 0.0
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"binarize": [None, Real]}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "binarize": [None, Interval(Real, None, None, closed="neither")]
+    }
 
     def _family(self) -> Family:
         return Bernoulli(self._alpha(), self.binarize)
@@ -225,22 +227,23 @@ class MixedKind(_BaseComposition, EMEstimator):
                     f"A part must be (name, classifier or family, columns): {entry!r}."
                 )
             name, model, columns = entry
-            family = model._family() if isinstance(model, EMEstimator) else model
-            if not isinstance(family, Family) or isinstance(family, Mixed):
+            if not isinstance(name, str):
+                raise TypeError(f"The name of a part must be text, not {name!r}.")
+            if not isinstance(model, EMEstimator | Family) or isinstance(model, MixedKind | Mixed):
                 raise TypeError(
                     f"Part {name!r} is {model!r}: expected one of tacit's classifiers, mixtures or "
                     "families, and no mixed one."
                 )
+            if isinstance(model, EMEstimator):
+                model._validate_params()
+            family = model._family() if isinstance(model, EMEstimator) else model
             parts.append(Part(name, family, _columns(columns, d, names)))
-        self._check_names([part.name for part in parts])
+        self._validate_names([part.name for part in parts])
         used = np.concatenate([part.columns for part in parts])
         twice = np.flatnonzero(np.bincount(used) > 1)
         if len(twice):
             raise ValueError(f"Column {twice[0]} is in more than one part: it would count twice.")
         return Mixed(tuple(parts))
-
-    def _check_names(self, names: list[str]) -> None:
-        self._validate_names(names)
 
     def _feature_attributes(self, params: Any, statistics: Any, family: Any) -> dict[str, Any]:
         return {"named_params_": {p.name: own for p, own in zip(family.parts, params, strict=True)}}
@@ -249,7 +252,11 @@ class MixedKind(_BaseComposition, EMEstimator):
 def _columns(columns: Any, d: int, names: Any) -> npt.NDArray[np.intp]:
     """Return the numbers of columns given by name, number, slice or mask."""
     wanted: Any = [columns] if isinstance(columns, str) else columns
-    if isinstance(wanted, list | tuple | np.ndarray) and any(isinstance(c, str) for c in wanted):
+    if not isinstance(wanted, slice | int | np.integer) or isinstance(wanted, bool):
+        wanted = list(wanted) if hasattr(wanted, "__iter__") else [wanted]
+        if any(isinstance(c, list | tuple | np.ndarray) or c is None for c in wanted):
+            raise ValueError(f"Columns {columns!r}: expected names, numbers, a slice or a mask.")
+    if isinstance(wanted, list) and any(isinstance(c, str) for c in wanted):
         if names is None:
             raise ValueError(
                 f"Columns {list(wanted)} are given by name, but X has no column names."

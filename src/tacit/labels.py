@@ -65,7 +65,7 @@ def encode(y: Any, classes: Any = None, missing_label: Any = None) -> Labels:
     """
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None.")
-    known_classes = None if classes is None else _check_classes(classes)
+    known_classes = None if classes is None else _check_classes(classes, missing_label)
     values = _as_array(y)
     if values.ndim == 2:
         return _encode_evidence(values, classes, known_classes)
@@ -95,7 +95,8 @@ def is_missing(y: npt.NDArray[Any], missing_label: Any = None) -> npt.NDArray[np
     >>> is_missing(np.array(["a", "?", None], dtype=object), missing_label="?")
     array([False,  True,  True])
     """
-    marks = missing_label if isinstance(missing_label, list | tuple | set) else [missing_label]
+    several = isinstance(missing_label, list | tuple | set | np.ndarray)
+    marks = list(missing_label) if several else [missing_label]
     if y.dtype.kind == "O":  # one at a time: pandas' NA == anything is NA, not a truth value
         return np.array([_is_na(v) or any(v == mark for mark in marks) for v in y], dtype=bool)
     missing = np.isnan(y) if y.dtype.kind == "f" else np.zeros(len(y), dtype=bool)
@@ -111,7 +112,10 @@ def _is_na(value: Any) -> bool:
 
 def _as_array(y: Any) -> npt.NDArray[Any]:
     """Return labels or evidence as an array; a list keeps its entries as they are."""
-    array = np.asarray(y) if hasattr(y, "dtype") else np.asarray(y, dtype=object)
+    if isinstance(getattr(y, "dtype", None), np.dtype):
+        array = np.asarray(y)
+    else:  # lists, frames, and pandas' own dtypes, whose NA NumPy does not know
+        array = np.asarray(y, dtype=object)
     if array.ndim == 2 and array.shape[1] == 1:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected. Please change the shape "
@@ -142,10 +146,13 @@ def _natural(given: npt.NDArray[Any], keep_objects: bool) -> npt.NDArray[Any]:
     return given if keep_objects and kinds == {True} else np.array(given.tolist())
 
 
-def _check_classes(classes: Any) -> npt.NDArray[Any]:
-    array = np.asarray(classes)
+def _check_classes(classes: Any, missing_label: Any) -> npt.NDArray[Any]:
+    array = _as_array(classes)
     if array.ndim != 1 or not len(array):
         raise ValueError(f"classes has shape {array.shape}: expected a list of class names.")
+    if is_missing(array, missing_label).any():
+        raise ValueError(f"classes names a missing label as a class: {array.tolist()}.")
+    array = _natural(array, keep_objects=hasattr(classes, "dtype"))
     unique = np.unique(array)
     if len(unique) < len(array):
         raise ValueError(f"classes names a class twice: {array.tolist()}.")
@@ -178,6 +185,8 @@ def _encode_evidence(
     y: npt.NDArray[Any], classes: Any, known_classes: npt.NDArray[Any] | None
 ) -> Labels:
     """Encode non-negative evidence; a row's scale says nothing, so its largest entry becomes 1."""
+    if y.dtype.kind == "O":
+        y = np.where(np.vectorize(_is_na)(y), np.nan, y)
     try:
         evidence = y.astype(np.float64)
     except (TypeError, ValueError) as error:

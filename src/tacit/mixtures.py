@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from tacit.base import EMEstimator, fit_context
 from tacit.classifiers import check_weight
 from tacit.families import Family
+from tacit.families.discriminant import whiten
 from tacit.kinds import (
     BernoulliKind,
     CategoricalKind,
@@ -126,7 +127,7 @@ class Mixture(DensityMixin, EMEstimator):
         -------
         ndarray of shape (n,)
         """
-        return np.asarray(self.predict_joint_log_proba(X).argmax(axis=1))
+        return self._most_probable(X)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log-likelihood of the rows.
@@ -427,12 +428,17 @@ class GaussianMixture(Mixture):
         if self.precisions_init is not None:
             if self.covariance_type == "diag":
                 precisions = _check_init(self.precisions_init, shape, "precisions_init")
+                if not (precisions > 0).all():
+                    raise ValueError("precisions_init must be positive.")
                 features = replace(features, variance=1.0 / precisions)
             else:
                 own = (d, d) if self.covariance_type == "tied" else (K, d, d)
                 precisions = _check_init(self.precisions_init, own, "precisions_init")
-                inverse = np.linalg.inv(precisions).reshape(-1, d, d)
-                features = replace(features, covariance=inverse)
+                precisions = precisions.reshape(-1, d, d)
+                symmetric = np.allclose(precisions, np.swapaxes(precisions, 1, 2))
+                if not symmetric or not (np.linalg.eigvalsh(precisions) > 0).all():
+                    raise ValueError("precisions_init must be symmetric and positive-definite.")
+                features = replace(features, covariance=np.linalg.inv(precisions))
         return replace(start, features=features)
 
     def _feature_attributes(self, params: Any, statistics: Any, family: Any) -> dict[str, Any]:
@@ -441,9 +447,9 @@ class GaussianMixture(Mixture):
             precisions = factors**2
         else:
             covariances = params.covariance
-            whiten = params.block(np.ones(covariances.shape[-1], dtype=bool)).whiten
-            factors = np.swapaxes(whiten, 1, 2)
-            precisions = factors @ whiten
+            inverse, _ = whiten(covariances)
+            factors = np.swapaxes(inverse, 1, 2)
+            precisions = factors @ inverse
             if self.covariance_type == "tied":
                 covariances, factors, precisions = covariances[0], factors[0], precisions[0]
         return {
@@ -460,6 +466,8 @@ def _check_init(values: Any, shape: tuple[int, ...], name: str) -> Array:
         raise ValueError(
             f"The parameter '{name}' should have the shape of {shape}, got {array.shape}."
         )
+    if not np.isfinite(array).all():
+        raise ValueError(f"The parameter '{name}' must be finite.")
     return array
 
 

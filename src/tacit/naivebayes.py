@@ -8,7 +8,7 @@ semi-supervised and unsupervised learning are the same call.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -79,10 +79,6 @@ class NaiveBayes:
     def start(self, rows: Rows, responsibilities: Any) -> Params:
         """Return the params that responsibilities of shape (n, K) give: a start for EM."""
         return self.maximize(self.count(rows, np.asarray(responsibilities, dtype=np.float64)))
-
-    def around(self, params: Params) -> Self:
-        """Return the model with its sums taken around `params` (see `Family.around`)."""
-        return replace(self, family=self.family.around(params.features))
 
     def log_joint_rows(self, params: Params, features: Any, fitting: bool = False) -> Array:
         """Return log p(x, y) of each row and class (S6, W (11))."""
@@ -155,17 +151,13 @@ class NaiveBayes:
 
     def rounding(self, params: Params, statistics: ClassCounts) -> float:
         """Return how many nats rounding can shift the objective by (see `tacit.em.fit`)."""
-        return self.family.rounding(params.features, statistics.features)
+        own = self.family.rounding(params.features, statistics.features)
+        return own + 1e-14 * float(statistics.classes.sum())
 
-    def reorder(
-        self, statistics: ClassCounts, order: npt.NDArray[np.intp]
-    ) -> tuple[Self, ClassCounts]:
-        """Return the model and statistics with the classes in another order."""
-        family, features = self.family.reorder(statistics.features, order)
-        prior = None if self.class_prior is None else np.asarray(self.class_prior)[order]
-        return replace(self, family=family, class_prior=prior), replace(
-            statistics, classes=statistics.classes[order], features=features
-        )
+    def reorder(self, statistics: ClassCounts, order: npt.NDArray[np.intp]) -> ClassCounts:
+        """Return the statistics with the classes in another order."""
+        features = self.family.reorder(statistics.features, order)
+        return replace(statistics, classes=statistics.classes[order], features=features)
 
     def n_parameters(self, params: Params) -> int:
         """Return the number of free parameters."""

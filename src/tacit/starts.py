@@ -15,16 +15,17 @@ from tacit.numerics import Array
 __all__ = ["is_random", "responsibilities"]
 
 
-def is_random(init: Any, labels: Labels) -> bool:
+def is_random(init: Any, labels: Labels, weight: Array) -> bool:
     """Return whether a start differs from draw to draw, so that restarts make sense."""
     if isinstance(init, str):
-        return init in ("random", "kmeans") or (init == "labels" and bool(len(_unnamed(labels))))
+        unnamed = len(_unnamed(labels, weight)) > 0
+        return init in ("random", "kmeans") or (init == "labels" and unnamed)
     return callable(init)
 
 
-def _unnamed(labels: Labels) -> npt.NDArray[np.intp]:
-    """Return the classes that no known label names."""
-    return np.setdiff1d(np.arange(len(labels.classes)), labels.codes)
+def _unnamed(labels: Labels, weight: Array) -> npt.NDArray[np.intp]:
+    """Return the classes that no known label of any weight names."""
+    return np.setdiff1d(np.arange(len(labels.classes)), labels.codes[weight > 0])
 
 
 def responsibilities(
@@ -36,11 +37,11 @@ def responsibilities(
     about the other rows. The exception is "uniform", which starts every class alike (W Fig. 2).
     """
     n, K = len(labels.codes), len(labels.classes)
-    unnamed, unknown = _unnamed(labels), labels.unknown
-    if isinstance(init, str) and init == "uniform":
-        _refuse_symmetry(np.full((n, K), 1.0 / K)[:, unnamed], labels.classes[unnamed])
-        return np.full((n, K), 1.0 / K)
+    unnamed, unknown = _unnamed(labels, weight), labels.unknown
     start = np.exp(labels.log_evidence())
+    if isinstance(init, str) and init == "uniform":
+        _refuse_symmetry(start[weight > 0][:, unnamed], labels.classes[unnamed])
+        return np.full((n, K), 1.0 / K)
     if len(unnamed):  # candidates alone may be symmetric too
         soft = (labels.codes < 0) & ~unknown
         start[soft] *= rng.uniform(0.9, 1.1, size=(int(soft.sum()), K))
@@ -50,7 +51,7 @@ def responsibilities(
         return start
     if not isinstance(init, str):
         start[unknown] = _given(init, X, n, K, rng)[unknown]
-        _refuse_symmetry(start[:, unnamed], labels.classes[unnamed])
+        _refuse_symmetry(start[weight > 0][:, unnamed], labels.classes[unnamed])
     elif init == "kmeans":
         start[unknown] = _kmeans(X, weight * unknown, K, rng)[unknown]
     elif init == "random":
@@ -63,10 +64,10 @@ def responsibilities(
 
 def _refuse_symmetry(start: Array, names: npt.NDArray[Any]) -> None:
     """Refuse a start in which classes that no label tells apart are alike (trap 1)."""
-    if len(names) > 1 and (start == start[:, :1]).all():
+    if len(names) > 1 and len(np.unique(start, axis=1).T) < len(names):
         raise ValueError(
-            f"init gives the classes {names.tolist()} the same parameters, and without labels EM "
-            "never tells them apart. Use init='random', or label a row of each class."
+            f"init gives some of the classes {names.tolist()} the same parameters, and without "
+            "labels EM never tells them apart. Use init='random', or label a row of each class."
         )
 
 
@@ -101,7 +102,9 @@ def _seeds(X: Any, weight: Array, K: int, rng: np.random.RandomState) -> Array:
     index, which, share = _distinct(X, weight, rng)
     total = share.sum()
     drawn = rng.choice(len(index), size=K, replace=len(index) < K, p=share / total)
-    return np.where(which[:, None] == drawn, 1.0 + total / share[drawn], 1.0)
+    with np.errstate(over="ignore"):  # a row of next to no weight may be drawn if others are few
+        factor = np.minimum(total / share[drawn], 1e15)
+    return np.where(which[:, None] == drawn, 1.0 + factor, 1.0)
 
 
 def _kmeans(X: Any, weight: Array, K: int, rng: np.random.RandomState) -> Array:
@@ -112,11 +115,10 @@ def _kmeans(X: Any, weight: Array, K: int, rng: np.random.RandomState) -> Array:
     means = (np.where(missing, 0.0, points) * seen).sum(axis=0) / np.maximum(
         seen.sum(axis=0), np.finfo(float).tiny
     )
-    found = KMeans(min(K, len(index)), n_init=1, random_state=rng).fit_predict(
-        np.where(missing, means, points), sample_weight=share
-    )
-    clusters: Array = np.eye(K)[found[which]]
-    return clusters
+    filled = np.where(missing, means, points)
+    clusters = min(K, len(np.unique(filled, axis=0)))
+    found = KMeans(clusters, n_init=1, random_state=rng).fit_predict(filled, sample_weight=share)
+    return np.asarray(np.eye(K)[found[which]])
 
 
 def _given(init: Any, X: Any, n: int, K: int, rng: np.random.RandomState) -> Array:

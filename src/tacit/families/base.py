@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +20,21 @@ class Family(ABC):
 
     A family is immutable. Its fields are the user's settings and, after `bind`, constants of the
     data. Statistics are sums (`tacit.em.Sums`); params are small records of arrays.
+
+    Attributes
+    ----------
+    two_pass : bool
+        Whether statistics are more exact if counted again with the params of a first count.
     """
+
+    two_pass: ClassVar[bool] = False
 
     def bind(self, X: Any) -> Self:
         """Return the family with the constants that it takes from the training data."""
         return self
 
-    def around(self, params: Any) -> Self:
-        """Return the family with its sums taken around what `params` say, against cancellation."""
+    def adopt(self, other: Self) -> Self:
+        """Return the family with the constants of the data of another, instead of `bind`."""
         return self
 
     def extend(self, X: Any, statistics: Any) -> tuple[Self, Any]:
@@ -49,7 +56,8 @@ class Family(ABC):
     def count(self, features: Any, weights: Any, params: Any = None) -> Any:
         """Return the statistics of rows of which class k has weights[:, k], dense or CSR.
 
-        `params` say what to expect of cells whose statistics depend on it (see `complete`).
+        `params` say what to expect of cells whose statistics depend on it (see `complete`), and
+        around which means to sum (see `two_pass`).
         """
 
     def complete(self, features: Any) -> npt.NDArray[np.bool_]:
@@ -73,8 +81,8 @@ class Family(ABC):
         return 0.0
 
     @abstractmethod
-    def reorder(self, statistics: Any, order: npt.NDArray[np.intp]) -> tuple[Self, Any]:
-        """Return the family and statistics with the classes in another order."""
+    def reorder(self, statistics: Any, order: npt.NDArray[np.intp]) -> Any:
+        """Return the statistics with the classes in another order."""
 
     @abstractmethod
     def sample(
@@ -113,4 +121,8 @@ class Smoothed(Family):
             raise ValueError(
                 f"All values in alpha must be finite and at least 0. Got {self.alpha}."
             )
-        return self
+        return replace(self, alpha=alpha)
+
+    def adopt(self, other: Self) -> Self:
+        """Make alpha an array, as `bind` does."""
+        return replace(self, alpha=np.asarray(self.alpha, dtype=np.float64))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -109,9 +109,9 @@ class Bernoulli(Smoothed):
             statistics.zeros, params.log_not
         )
 
-    def reorder(self, statistics: Counts, order: npt.NDArray[np.intp]) -> tuple[Self, Counts]:
+    def reorder(self, statistics: Counts, order: npt.NDArray[np.intp]) -> Counts:
         """Return the statistics with the classes in another order."""
-        return self, Counts(statistics.ones[order], statistics.zeros[order])
+        return Counts(statistics.ones[order], statistics.zeros[order])
 
     def sample(
         self,

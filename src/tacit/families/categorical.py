@@ -67,8 +67,17 @@ class Categorical(Smoothed):
         family = super().bind(X)
         return replace(family, sizes=tuple(self._sizes(X).tolist()))
 
+    def adopt(self, other: Self) -> Self:
+        """Take the number of categories from another family."""
+        return replace(super().adopt(other), sizes=other.sizes)
+
     def _sizes(self, X: Any) -> npt.NDArray[np.int64]:
         sizes: npt.NDArray[np.int64] = _check_codes(X).max(axis=0, initial=0) + 1
+        if sizes.max() > MOST:
+            raise ValueError(
+                f"A category is coded {sizes.max() - 1}: categories are coded 0, 1, 2, ... Encode "
+                "them with sklearn.preprocessing.OrdinalEncoder."
+            )
         if self.min_categories is None:
             return sizes
         least = np.asarray(self.min_categories)
@@ -76,6 +85,8 @@ class Categorical(Smoothed):
             raise ValueError(
                 f"'min_categories' should have integral type. Got {least.dtype} instead."
             )
+        if (least < 1).any():
+            raise ValueError(f"'min_categories' should be at least 1. Got {least.min()}.")
         if least.shape not in ((), sizes.shape):
             raise ValueError(
                 f"'min_categories' should have shape {sizes.shape} when an array-like is "
@@ -159,9 +170,9 @@ class Categorical(Smoothed):
         """Return C (16) without the class prior's part."""
         return expected_log(statistics.counts, params.log_p)
 
-    def reorder(self, statistics: Counts, order: npt.NDArray[np.intp]) -> tuple[Self, Counts]:
+    def reorder(self, statistics: Counts, order: npt.NDArray[np.intp]) -> Counts:
         """Return the statistics with the classes in another order."""
-        return self, Counts(statistics.counts[:, order])
+        return Counts(statistics.counts[:, order])
 
     def sample(
         self,
@@ -186,20 +197,15 @@ class Categorical(Smoothed):
 
 def _check_codes(X: Any) -> npt.NDArray[np.int64]:
     """Return non-negative numbers as integers, as scikit-learn does, and NaN as -1."""
-    X = np.asarray(X)
+    X = np.asarray(X, dtype=np.float64)
     missing = np.isnan(X)
     if (X < 0).any():
         raise ValueError(
             "Negative values in data passed to Categorical (input X): categories are coded 0, 1, "
             "..., and a missing cell is NaN."
         )
-    if (X > MOST).any():
-        raise ValueError(
-            f"A category is coded {np.nanmax(X):g}: categories are coded 0, 1, 2, ... Encode them "
-            "with sklearn.preprocessing.OrdinalEncoder."
-        )
-    codes = np.where(missing, -1, X).astype(np.int64)
-    broken = ~missing & (codes != X)
+    codes = np.where(missing, -1.0, np.minimum(X, 2.0**53)).astype(np.int64)
+    broken = ~missing & (codes != X) & (X < 2.0**53)
     if broken.any():
         i, j = np.argwhere(broken)[0]
         warnings.warn(

@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from tacit.em import Sums
-from tacit.families.gaussian import Normal, by_class
+from tacit.families.gaussian import EPS, Normal, by_class
 from tacit.numerics import Array, ratio
 from tacit.rows import Cells
 
-__all__ = ["Discriminant"]
+__all__ = ["Discriminant", "whiten"]
 
-
-class Block(NamedTuple):
-    """What a set O of observed cells needs of covariances: one entry a class, tied ones just one.
-
-    `whiten` is the inverse of the Cholesky factor of Sigma_OO and `log_det` the logarithm of its
-    determinant; `fill` maps O to all cells, the identity on O and Sigma_MO Sigma_OO^-1 on the
-    missing cells M; `around` is the conditional covariance of M, zero elsewhere.
-    """
-
-    whiten: Array
-    log_det: Array
-    fill: Array
-    around: Array
+LOG_2_PI = float(np.log(2.0 * np.pi))
 
 
 @dataclass(frozen=True)
@@ -39,28 +26,43 @@ class Params:
     mean: Array
     covariance: Array
 
-    @cached_property
-    def _blocks(self) -> dict[bytes, Block]:
-        return {}
-
-    def block(self, mask: npt.NDArray[np.bool_]) -> Block:
-        """Return the block of observed cells; scoring and counting share it."""
-        key = mask.tobytes()
-        if key not in self._blocks:
-            self._blocks[key] = _block(self.covariance, mask)
-        return self._blocks[key]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"mean": self.mean, "covariance": self.covariance}
-
 
 @dataclass(frozen=True)
 class Moments(Sums):
-    """Soft counts (K,), sums (K, d) and scatter around the pilot: (K, d, d), tied (1, d, d)."""
+    """Soft counts (K,), sums (K, d) and scatter around the pilot: (K, d, d), tied (1, d, d).
 
+    The sum of two is around the pilot of the second; the chunks of a round share one.
+    """
+
+    pilot: Array
     weight: Array
     sums: Array
     scatter: Array
+
+    def around(self, pilot: Array) -> Self:
+        """Return the same moments around another pilot."""
+        if pilot is self.pilot:
+            return self
+        shift = self.pilot - pilot
+        sums = self.sums + self.weight[:, None] * shift
+        change = outer(shift, self.sums) + outer(sums, shift)
+        tied = len(self.scatter) < len(sums)
+        scatter = self.scatter + (change.sum(axis=0, keepdims=True) if tied else change)
+        return replace(self, pilot=pilot, sums=sums, scatter=scatter)
+
+    def __add__(self, other: Self) -> Self:
+        own = self.around(other.pilot)
+        return replace(
+            other,
+            weight=own.weight + other.weight,
+            sums=own.sums + other.sums,
+            scatter=own.scatter + other.scatter,
+        )
+
+
+def outer(a: Array, b: Array) -> Array:
+    """Return the outer product of each row of a with that of b."""
+    return a[:, :, None] * b[:, None, :]
 
 
 @dataclass(frozen=True)
@@ -89,25 +91,31 @@ class Discriminant(Normal):
 
     tied: bool = True
 
+    def adopt(self, other: Self) -> Self:
+        """Take the constants of the data from another family."""
+        if self.tied != other.tied:
+            raise ValueError("covariance cannot change from one partial_fit to the next.")
+        return super().adopt(other)
+
     def score(self, params: Params, features: Cells, fitting: bool = False) -> Array:
         """Return log N(x_O; mean_O, Sigma_OO) of the observed cells O."""
         noise = self.noise if fitting else 0.0
         scores = np.empty((len(features), len(params.mean)))
         for mask, rows in features.patterns:
-            block, X = params.block(mask), features.values[rows][:, mask]
-            # The trace of the inverse is the sum of squares of the inverse factor.
-            constant = block.log_det + noise * (block.whiten**2).sum(axis=(1, 2))
-            constant = constant + mask.sum() * np.log(2.0 * np.pi)
+            inverse, log_det = whiten(params.covariance, mask)
+            X = features.values[rows][:, mask]
+            # The trace of Sigma^-1 is the sum of squares of its factor.
+            constant = log_det + noise * (inverse**2).sum(axis=(1, 2)) + mask.sum() * LOG_2_PI
             for k in range(scores.shape[1]):
                 own = 0 if self.tied else k
-                whitened = (X - params.mean[k, mask]) @ block.whiten[own].T
+                whitened = (X - params.mean[k, mask]) @ inverse[own].T
                 scores[rows, k] = -0.5 * ((whitened**2).sum(axis=1) + constant[own])
         return scores
 
     def count(self, features: Cells, weights: Any, params: Params | None = None) -> Moments:
         """Sum weights, values and their products, with what is expected of missing cells."""
         K, d = weights.shape[1], features.values.shape[1]
-        pilot = np.broadcast_to(self.pilot, (K, d))
+        pilot = np.broadcast_to(self.pilot, (K, d)) if params is None else params.mean
         weight, sums = np.zeros(K), np.zeros((K, d))
         scatter = np.zeros((1 if self.tied else K, d, d))
 
@@ -119,19 +127,20 @@ class Discriminant(Normal):
         if features.observed is None:  # nothing to fill in: a class needs only its own rows
             for k, rows, w in by_class(weights):
                 add(k, features.values[rows] - pilot[k], w, self.noise * np.eye(d))
-            return Moments(weight, sums, scatter)
+            return Moments(pilot, weight, sums, scatter)
         dense = weights.toarray() if sparse.issparse(weights) else weights
         for mask, rows in features.patterns:
             X = features.values[rows][:, mask]
+            if params is None:  # missing cells at the pilot, with the spread
+                fill = np.eye(d)[:, mask][None]
+                around = np.diag(~mask * (self.spread + self.noise))[None]
+            else:
+                fill, around = conditional(params.covariance, mask)
             for k in range(K):
-                if params is None:  # before there are any: at the pilot, with the spread
-                    base, fill, around = pilot[k], np.eye(d)[:, mask], np.diag(~mask * self.spread)
-                else:
-                    block, own = params.block(mask), 0 if self.tied else k
-                    base, fill, around = params.mean[k], block.fill[own], block.around[own]
-                filled = base + (X - base[mask]) @ fill.T
-                add(k, filled - pilot[k], dense[rows, k], self.noise * fill @ fill.T + around)
-        return Moments(weight, sums, scatter)
+                own = k % len(fill)
+                centred = (X - pilot[k, mask]) @ fill[own].T
+                add(k, centred, dense[rows, k], self.noise * fill[own] @ fill[own].T + around[own])
+        return Moments(pilot, weight, sums, scatter)
 
     def complete(self, features: Cells) -> npt.NDArray[np.bool_]:
         """Return the rows without a missing cell."""
@@ -140,48 +149,45 @@ class Discriminant(Normal):
     def maximize(self, statistics: Moments) -> Params:
         """Return L's mu and Sigma; the mean and covariance of all rows where a class is empty."""
         n = statistics.weight[:, None]
+        total = n.sum()
         shift = ratio(statistics.sums, n, 0.0)
-        mean = self.pilot + shift
-        centre = (n * mean).sum(axis=0) / n.sum()
-        moved = n[:, :, None] * shift[:, :, None] * shift[:, None, :]
+        mean = statistics.pilot + shift
+        centre = (n * mean).sum(axis=0) / total
+        moved, scatter = outer(n * shift, shift), statistics.scatter
+        # No less than the rounding of the sums.
+        least = 4.0 * EPS * scatter * np.eye(scatter.shape[1])
         if self.tied:
-            within = (statistics.scatter - moved.sum(axis=0)) / n.sum()
+            covariance = (scatter - moved.sum(axis=0) + least) / total
         else:
-            within = statistics.scatter - moved
+            within = scatter - moved + least
             between = np.where(n > 0, mean - centre, 0.0)
-            everywhere = (within.sum(axis=0) + (n * between).T @ between) / n.sum()
-            within = ratio(within, n[:, :, None], everywhere)
-        covariance = 0.5 * (within + np.swapaxes(within, 1, 2))
+            everywhere = (within.sum(axis=0) + (n * between).T @ between) / total
+            covariance = ratio(within, n[:, :, None], everywhere)
+        covariance = 0.5 * (covariance + np.swapaxes(covariance, 1, 2))
         return Params(np.where(n > 0, mean, centre), covariance)
 
     def log_joint(self, params: Params, statistics: Moments) -> float:
         """Return the expected log-density of all cells, missing ones and noise included."""
-        n, shift = statistics.weight, params.mean - self.pilot
-        cross = statistics.sums[:, :, None] * shift[:, None, :]
-        moved = n[:, None, None] * shift[:, :, None] * shift[:, None, :]
-        change = moved - cross - np.swapaxes(cross, 1, 2)
-        if self.tied:
-            n, change = n.sum(keepdims=True), change.sum(axis=0, keepdims=True)
-        block = params.block(np.ones(shift.shape[1], dtype=bool))
-        precision = np.swapaxes(block.whiten, 1, 2) @ block.whiten
-        traces = (precision * (statistics.scatter + change)).sum(axis=(1, 2))
-        log_norm = shift.shape[1] * np.log(2.0 * np.pi) + block.log_det
-        return float(-0.5 * (n * log_norm + traces).sum())
+        n, scatter = statistics.weight, statistics.around(params.mean).scatter
+        inverse, log_det = whiten(params.covariance)
+        precision = np.swapaxes(inverse, 1, 2) @ inverse
+        weight = n.sum(keepdims=True) if self.tied else n
+        log_norm = scatter.shape[1] * LOG_2_PI + log_det
+        return float(-0.5 * (weight * log_norm + (precision * scatter).sum(axis=(1, 2))).sum())
 
     def rounding(self, params: Params, statistics: Moments) -> float:
-        """Return the rounding of the scatter, times the condition of the covariances."""
-        whiten = params.block(np.ones(params.mean.shape[1], dtype=bool)).whiten
-        shift = ((params.mean - self.pilot) ** 2).sum(axis=1)
-        size = shift + np.trace(params.covariance, axis1=1, axis2=2)
-        condition = size * (whiten**2).sum(axis=(1, 2))  # traces of Sigma and its inverse
-        return float(np.finfo(np.float64).eps * (statistics.weight * condition).sum())
+        """Return the rounding of the scatter, times the size of the inverse covariances."""
+        inverse, _ = whiten(params.covariance)
+        scatter = np.trace(statistics.scatter, axis1=1, axis2=2)
+        return EPS * float((scatter * (inverse**2).sum(axis=(1, 2))).sum())
 
-    def reorder(self, statistics: Moments, order: npt.NDArray[np.intp]) -> tuple[Self, Moments]:
-        """Return the family and statistics with the classes in another order."""
-        pilot = np.broadcast_to(self.pilot, statistics.sums.shape)[order]
-        scatter = statistics.scatter if self.tied else statistics.scatter[order]
-        return replace(self, pilot=pilot), Moments(
-            statistics.weight[order], statistics.sums[order], scatter
+    def reorder(self, statistics: Moments, order: npt.NDArray[np.intp]) -> Moments:
+        """Return the statistics with the classes in another order."""
+        return Moments(
+            statistics.pilot[order],
+            statistics.weight[order],
+            statistics.sums[order],
+            statistics.scatter if self.tied else statistics.scatter[order],
         )
 
     def sample(
@@ -203,26 +209,42 @@ class Discriminant(Normal):
         return int(K * d + (1 if self.tied else K) * d * (d + 1) // 2)
 
 
-def _block(covariance: Array, mask: npt.NDArray[np.bool_]) -> Block:
-    seen, hidden = np.flatnonzero(mask), np.flatnonzero(~mask)
+def whiten(covariance: Array, mask: npt.NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
+    """Return the inverses of the Cholesky factors of Sigma_OO, and the logs of its determinants.
+
+    Examples
+    --------
+    >>> inverse, log_det = whiten(np.diag([4.0, 9.0])[None], np.array([True, False]))
+    >>> inverse.ravel(), np.exp(log_det)
+    (array([0.5]), array([4.]))
+    """
+    if mask is not None:
+        covariance = covariance[:, mask][:, :, mask]
     try:
-        factor = np.linalg.cholesky(covariance[:, seen[:, None], seen])
+        factor = np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:
         raise ValueError(
             "The covariance of a class is singular: too few rows, or features that are constant or "
             "copies of each other. Raise var_smoothing (in mixtures reg_covar), choose 'diag' or "
             "'tied', or leave features out."
         ) from None
-    diagonal = np.diagonal(factor, axis1=1, axis2=2)
-    whiten = np.linalg.solve(factor, np.broadcast_to(np.eye(len(seen)), factor.shape))
-    fill = np.zeros((len(covariance), len(mask), len(seen)))
+    inverse = np.linalg.solve(factor, np.broadcast_to(np.eye(factor.shape[1]), factor.shape))
+    return inverse, 2.0 * np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
+
+
+def conditional(covariance: Array, mask: npt.NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Return the map from the observed cells O to all cells, and the covariance around it.
+
+    The map is the identity on O and Sigma_MO Sigma_OO^-1 on the missing cells M; around it, M has
+    its conditional covariance, and O none.
+    """
+    inverse, _ = whiten(covariance, mask)
+    fill = np.zeros((*covariance.shape[:2], int(mask.sum())))
+    fill[:, mask] = np.eye(int(mask.sum()))
+    half = covariance[:, ~mask][:, :, mask] @ np.swapaxes(inverse, 1, 2)
+    fill[:, ~mask] = half @ inverse
     around = np.zeros_like(covariance)
-    fill[:, seen, np.arange(len(seen))] = 1.0
-    if len(hidden):
-        across = covariance[:, hidden[:, None], seen]
-        half = across @ np.swapaxes(whiten, 1, 2)
-        fill[:, hidden] = half @ whiten
-        around[:, hidden[:, None], hidden] = covariance[
-            :, hidden[:, None], hidden
-        ] - half @ np.swapaxes(half, 1, 2)
-    return Block(whiten, 2.0 * np.log(diagonal).sum(axis=1), fill, around)
+    around[:, np.outer(~mask, ~mask)] = (
+        covariance[:, ~mask][:, :, ~mask] - half @ np.swapaxes(half, 1, 2)
+    ).reshape(len(covariance), -1)
+    return fill, around

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from tacit.rows import Cells, cells
 
 __all__ = ["Gaussian", "Normal"]
 
+LARGEST = 1e150
+EPS = float(np.finfo(np.float64).eps)
+
 
 @dataclass(frozen=True)
 class Normal(Family):
@@ -27,7 +30,8 @@ class Normal(Family):
     is scikit-learn's smoothing; stated like this, EM has an objective that never falls. The
     density that predictions use is N(x) itself.
 
-    Sums are taken around a fixed `pilot` for each class, never of raw squares, which cancel.
+    Squares are never summed raw, which cancels, but around the means of the params at hand; only
+    a start, which has none, sums around the `pilot`.
 
     Attributes
     ----------
@@ -35,37 +39,41 @@ class Normal(Family):
         The noise as a part of the largest variance of all features.
     noise : float, optional
         The noise itself; else set by `bind`.
-    pilot : ndarray of shape (1 or K, d)
-        Set by `bind` (the mean of the data) and `around` (the means of the classes).
-    spread : ndarray of shape (d,)
-        The variance of each feature in all rows; set by `bind`.
+    pilot, spread : ndarray of shape (d,)
+        The mean and the variance of each feature in all rows; set by `bind`.
     """
 
     var_smoothing: float = 1e-9
     noise: Any = None
     pilot: Any = None
     spread: Any = None
+    two_pass: ClassVar[bool] = True
 
     def bind(self, X: Any) -> Self:
-        """Find the pilot and the noise; a feature without any value counts as constant."""
-        X = np.asarray(X, dtype=np.float64)
-        observed = ~np.isnan(X)
-        n = np.maximum(observed.sum(axis=0), 1)
-        pilot = np.where(observed, X, 0.0).sum(axis=0) / n
-        spread = (np.where(observed, X - pilot, 0.0) ** 2).sum(axis=0) / n
+        """Find the pilot, the spread and the noise."""
+        X = self.encode(X)
+        seen = np.ones_like(X.values) if X.observed is None else X.observed
+        n = seen.sum(axis=0)
+        pilot = ratio(X.values.sum(axis=0), n, 0.0)
+        spread = ratio((((X.values - pilot) * seen) ** 2).sum(axis=0), n, 0.0)
         noise = self.noise
         if noise is None:
             largest = spread.max()
             noise = float(self.var_smoothing * (largest if largest > 0 else 1.0))
-        return replace(self, noise=noise, pilot=pilot[None, :], spread=spread)
+        return replace(self, noise=noise, pilot=pilot, spread=np.where(n > 0, spread, 1.0))
 
-    def around(self, params: Any) -> Self:
-        """Sum around the means of the classes."""
-        return replace(self, pilot=params.mean)
+    def adopt(self, other: Self) -> Self:
+        """Take the constants of the data from another family."""
+        return replace(self, noise=other.noise, pilot=other.pilot, spread=other.spread)
 
     def encode(self, X: Any) -> Cells:
         """Mark NaN as missing."""
-        return cells(X)
+        encoded = cells(X)
+        if encoded.values.size and max(encoded.values.max(), -encoded.values.min()) > LARGEST:
+            raise ValueError(
+                f"X holds numbers beyond {LARGEST:g}, whose squares overflow: rescale the features."
+            )
+        return encoded
 
 
 @dataclass(frozen=True)
@@ -78,11 +86,34 @@ class Params:
 
 @dataclass(frozen=True)
 class Moments(Sums):
-    """Soft counts of observed cells, sums and squares around the pilot, each of shape (K, d)."""
+    """Soft counts of observed cells, sums and squares around the pilot, each of shape (K, d).
 
+    The sum of two is around the pilot of the second; the chunks of a round share one.
+    """
+
+    pilot: Array
     weight: Array
     sums: Array
     squares: Array
+
+    def around(self, pilot: Array) -> Self:
+        """Return the same moments around another pilot."""
+        if pilot is self.pilot:
+            return self
+        shift = self.pilot - pilot
+        sums = self.sums + self.weight * shift
+        return replace(
+            self, pilot=pilot, sums=sums, squares=self.squares + shift * (self.sums + sums)
+        )
+
+    def __add__(self, other: Self) -> Self:
+        own = self.around(other.pilot)
+        return replace(
+            other,
+            weight=own.weight + other.weight,
+            sums=own.sums + other.sums,
+            squares=own.squares + other.squares,
+        )
 
 
 @dataclass(frozen=True)
@@ -112,11 +143,11 @@ class Gaussian(Normal):
         return -0.5 * scores
 
     def count(self, features: Cells, weights: Any, params: Params | None = None) -> Moments:
-        """Sum weights, values and squares around the pilot."""
+        """Sum weights, values and squares around the means of the params."""
         X, observed = features.values, features.observed
-        K, d = weights.shape[1], X.shape[1]
-        pilot = np.broadcast_to(self.pilot, (K, d))
-        weight, sums, squares = np.empty((K, d)), np.empty((K, d)), np.empty((K, d))
+        shape = weights.shape[1], X.shape[1]
+        pilot = np.broadcast_to(self.pilot, shape) if params is None else params.mean
+        weight, sums, squares = np.empty(shape), np.empty(shape), np.empty(shape)
         for k, rows, w in by_class(weights):
             centred = X[rows] - pilot[k]
             if observed is not None:
@@ -124,19 +155,18 @@ class Gaussian(Normal):
             weight[k] = w.sum() if observed is None else w @ observed[rows]
             sums[k] = w @ centred
             squares[k] = w @ centred**2
-        return Moments(weight, sums, squares)
+        return Moments(pilot, weight, sums, squares)
 
     def maximize(self, statistics: Moments) -> Params:
         """Return weighted means and variances; those of all rows where a class has no weight."""
-        n = statistics.weight
+        n, squares = statistics.weight, statistics.squares
         shift = ratio(statistics.sums, n, 0.0)
-        mean = self.pilot + shift
+        mean = statistics.pilot + shift
+        within = np.maximum(squares - n * shift**2, 4.0 * EPS * squares)  # no less than rounding
         # All classes together: what a class without weight in a feature is given.
         total = n.sum(axis=0)
-        centre = ratio((n * mean).sum(axis=0), total, self.pilot[0])
-        within = np.maximum(statistics.squares - n * shift**2, 0.0)
+        centre = ratio((n * mean).sum(axis=0), total, self.pilot)
         everywhere = ratio((within + n * (mean - centre) ** 2).sum(axis=0), total, 1.0)
-        mean = np.where(n > 0, mean, centre)
         variance = ratio(within, n, everywhere) + self.noise
         if (variance <= 0).any():
             k, j = np.argwhere(variance <= 0)[0]
@@ -144,26 +174,25 @@ class Gaussian(Normal):
                 f"Feature {j} has no variance in class {k}, so that its density is infinite. Set "
                 "var_smoothing (in mixtures reg_covar) above 0, or leave the feature out."
             )
-        return Params(mean, variance)
+        return Params(np.where(n > 0, mean, centre), variance)
 
     def log_joint(self, params: Params, statistics: Moments) -> float:
         """Return the expected log-density of the cells, noise included."""
-        n, shift = statistics.weight, params.mean - self.pilot
-        squares = statistics.squares + n * self.noise + n * shift**2 - 2 * shift * statistics.sums
-        return float(
-            -0.5 * (n * np.log(2 * np.pi * params.variance) + squares / params.variance).sum()
-        )
+        n, squares = statistics.weight, statistics.around(params.mean).squares
+        log_norm = np.log(2 * np.pi * params.variance)
+        return float(-0.5 * (n * log_norm + (squares + n * self.noise) / params.variance).sum())
 
     def rounding(self, params: Params, statistics: Moments) -> float:
-        """Return the rounding of sums around the pilot, in units of the variances."""
-        size = (params.mean - self.pilot) ** 2 / params.variance + 1.0
-        return float(np.finfo(np.float64).eps * (statistics.weight * size).sum())
+        """Return the rounding of the sums of squares, in units of the variances."""
+        return EPS * float((statistics.squares / params.variance).sum())
 
-    def reorder(self, statistics: Moments, order: npt.NDArray[np.intp]) -> tuple[Self, Moments]:
-        """Return the family and statistics with the classes in another order."""
-        pilot = np.broadcast_to(self.pilot, statistics.sums.shape)[order]
-        return replace(self, pilot=pilot), Moments(
-            statistics.weight[order], statistics.sums[order], statistics.squares[order]
+    def reorder(self, statistics: Moments, order: npt.NDArray[np.intp]) -> Moments:
+        """Return the statistics with the classes in another order."""
+        return Moments(
+            statistics.pilot[order],
+            statistics.weight[order],
+            statistics.sums[order],
+            statistics.squares[order],
         )
 
     def sample(

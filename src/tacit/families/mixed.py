@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +58,7 @@ class Mixed(Family):
 
     parts: tuple[Part, ...] = ()
     width: int = 0
+    two_pass: ClassVar[bool] = True
 
     def _replace(self, families: Any) -> Self:
         parts = zip(self.parts, families, strict=True)
@@ -79,11 +80,11 @@ class Mixed(Family):
         bound = self._replace([part.family.bind(block) for part, block in blocks])
         return replace(bound, width=X.shape[1])
 
-    def around(self, params: Any) -> Self:
-        """Centre each part."""
-        families = [p.family.around(own) for p, own in zip(self.parts, params, strict=True)]
-        unchanged = all(new is p.family for new, p in zip(families, self.parts, strict=True))
-        return self if unchanged else self._replace(families)
+    def adopt(self, other: Self) -> Self:
+        """Let each part adopt its counterpart."""
+        pairs = zip(self.parts, other.parts, strict=True)
+        adopted = self._replace([part.family.adopt(old.family) for part, old in pairs])
+        return replace(adopted, width=other.width)
 
     def extend(self, X: Any, statistics: Parts) -> tuple[Self, Parts]:
         """Widen each part."""
@@ -133,11 +134,10 @@ class Mixed(Family):
         triples = zip(self.parts, params, statistics.parts, strict=True)
         return sum(part.family.rounding(own, sums) for part, own, sums in triples)
 
-    def reorder(self, statistics: Parts, order: npt.NDArray[np.intp]) -> tuple[Self, Parts]:
+    def reorder(self, statistics: Parts, order: npt.NDArray[np.intp]) -> Parts:
         """Reorder each part."""
         pairs = zip(self.parts, statistics.parts, strict=True)
-        done = [part.family.reorder(own, order) for part, own in pairs]
-        return self._replace([f for f, _ in done]), Parts(tuple(own for _, own in done))
+        return Parts(tuple(part.family.reorder(own, order) for part, own in pairs))
 
     def sample(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,8 @@ from tacit.numerics import Array, dot, expected_log, log, product, ratio
 from tacit.rows import Cells, cells
 
 __all__ = ["Multinomial"]
+
+LARGEST = 1e290
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,9 @@ class Multinomial(Smoothed):
     def encode(self, X: Any) -> Cells:
         """Check that counts are not negative."""
         values = X.data if sparse.issparse(X) else X
-        if values.size and np.nanmin(values, initial=0.0) < 0:
+        if float(np.nanmax(values, initial=0.0)) > LARGEST:
+            raise ValueError(f"X holds counts beyond {LARGEST:g}, whose sums overflow: rescale it.")
+        if np.nanmin(values, initial=0.0) < 0:
             raise ValueError(
                 "Negative values in data passed to Multinomial (input X): counts cannot be "
                 "negative. Use BernoulliNB for presence and absence, GaussianNB for numbers."
@@ -102,9 +106,9 @@ class Multinomial(Smoothed):
         """Return the expected log-likelihood of the words."""
         return expected_log(statistics.words, params.log_p)
 
-    def reorder(self, statistics: Counts, order: npt.NDArray[np.intp]) -> tuple[Self, Counts]:
+    def reorder(self, statistics: Counts, order: npt.NDArray[np.intp]) -> Counts:
         """Return the statistics with the classes in another order."""
-        return self, Counts(statistics.words[order], statistics.rows[order])
+        return Counts(statistics.words[order], statistics.rows[order])
 
     def sample(
         self,
