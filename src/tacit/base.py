@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from tacit import em, engine, starts
 from tacit.callbacks import CallbackSupportMixin, Reporter
@@ -26,8 +26,9 @@ from tacit.labels import Labels
 from tacit.naivebayes import ClassCounts, NaiveBayes, Params
 from tacit.numerics import Array
 from tacit.rows import Rows
+from tacit.shared_docs import SHARED
 
-__all__ = ["EMEstimator", "count_known", "fit_context", "select"]
+__all__ = ["EMEstimator", "check_weight", "count_known", "fit_context", "select"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -42,61 +43,6 @@ def fit_context(method: Method) -> Method:
 
     checked: Method = _fit_context(prefer_skip_nested_validation=True)(with_one_blas_thread)
     return checked
-
-
-EM_PARAMETERS = """
-    max_iter : int, default={max_iter}
-        Largest number of rounds, each of one E-step and one M-step.
-    tol : float, default=1e-6
-        In nats a row (of weight 1). The rounds end when the last rise of the objective and the
-        rise still to come (Aitken's estimate) are both at most this.
-    n_init : int, default={n_init}
-        Number of random starts; the best is kept. A start that is not random is made once.
-    init : {init_values}, array of shape (n, K) or callable, default={init}
-        The start.{init_text} An array holds responsibilities, columns as `classes_`; a callable
-        is called as ``init(X, K, random_state)`` and returns one. Known labels always hold.
-    random_state : int, RandomState instance or None, default=None
-        Source of the random starts and of `sample`.
-    assignment : {{"soft", "hard"}}, default="soft"
-        Whether a row counts for each class by its probability, or for its most probable class
-        alone. With "hard", `objective_` is the classification log-likelihood + log prior.
-    class_alpha : float, default=0.0
-        Smoothing of the class shares: (count + class_alpha) / (n + K class_alpha).
-    warm_start : bool, default=False
-        Whether `fit` starts from the parameters of the fit before.
-    n_jobs : int, default=None
-        Number of threads; -1 is one for each core. The result has the same bits for any number.
-    verbose : int, default=0
-        If positive, each round prints a line to stderr.
-    callback : callable, default=None
-        Called after each round as ``callback(round, objective, seconds)``; True ends the rounds.
-""".strip("\n")
-
-EM_ATTRIBUTES = """
-    trace_ : ndarray of shape (n_iter_,)
-        The objective after each round of the best start. It never falls; that is checked.
-    lower_bounds_ : ndarray of shape (n_iter_,)
-        `trace_` for each unit of weight, in the unit of `tol`, as in scikit-learn's mixtures.
-    objective_ : float
-        What EM raises: weighted log-likelihood of the data + log prior of the parameters (up to
-        a constant).
-    log_likelihood_ : float
-        Its first part.
-    n_iter_ : int
-        Number of rounds of the best start.
-    converged_ : bool
-        Whether the best start met `tol`.
-    start_objectives_ : ndarray
-        The objective that each start reached.
-    n_best_starts_ : int
-        How many starts reached the best objective.
-    label_distributions_ : ndarray of shape (n, K)
-        p(y | x) of the training rows, known labels and evidence respected.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray
-        Their names, if `X` had any.
-""".strip("\n")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -139,15 +85,20 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator):
         cls._parameter_constraints = inherited | own
         cls._parameter_constraints["init"] = [StrOptions(set(cls._inits)), "array-like", callable]
         if cls.__doc__:
-            shared = EM_PARAMETERS.format(
-                max_iter=cls.max_iter,
-                n_init=cls.n_init,
-                init=f'"{cls.init}"',
-                init_values="{" + ", ".join(f'"{name}"' for name in cls._inits) + "}",
-                init_text="".join(f' "{name}": {text}' for name, text in cls._inits.items()),
-            )
-            cls.__doc__ = cls.__doc__.replace("    %(em_parameters)s", shared)
-            cls.__doc__ = cls.__doc__.replace("    %(em_attributes)s", EM_ATTRIBUTES)
+            cls.__doc__ = cls._filled_in(cls.__doc__)
+
+    @classmethod
+    def _filled_in(cls, doc: str) -> str:
+        """Put the shared texts into a docstring, with the defaults of this class."""
+        for name, text in SHARED.items():
+            doc = doc.replace(f"    %({name})s", text.strip("\n"))
+        for name in ("max_iter", "n_init", "init"):
+            default = getattr(cls, name)
+            shown = f'"{default}"' if isinstance(default, str) else str(default)
+            doc = doc.replace(f"%(default_{name})s", shown)
+        doc = doc.replace("%(inits)s", "{" + ", ".join(f'"{name}"' for name in cls._inits) + "}")
+        texts = (f'\n        "{name}": {text}' for name, text in cls._inits.items())
+        return doc.replace("%(init_texts)s", "".join(texts))
 
     # What a kind of features brings (see tacit.kinds): its family, its attributes, its checks.
 
@@ -427,3 +378,15 @@ def count_known(
         (weight, codes, np.arange(len(codes) + 1)), (len(codes), len(labels.classes))
     )
     return model.count(Rows(chosen.features), one_hot, params)
+
+
+def check_weight(sample_weight: Any, X: Any) -> Array:
+    """Return weights as an array; they must be non-negative and not all zero."""
+    weight: Array = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if (weight < 0).any():
+        raise ValueError(f"sample_weight must not be negative. Found {weight.min()}.")
+    if not np.isfinite(weight.sum()):
+        raise ValueError("The sum of sample_weight overflows: scale the weights down.")
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every row: nothing is left to fit.")
+    return weight

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
-from scipy.special import entr
-from sklearn.base import DensityMixin
-from sklearn.utils import ClassifierTags
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from tacit.base import EMEstimator, fit_context
-from tacit.classifiers import check_weight
+from tacit.clustering import Mixture
 from tacit.families import Family
 from tacit.families.discriminant import whiten
 from tacit.kinds import (
@@ -24,8 +19,7 @@ from tacit.kinds import (
     MultinomialKind,
     normal_family,
 )
-from tacit.labels import Labels
-from tacit.naivebayes import ClassCounts, NaiveBayes, Params
+from tacit.naivebayes import NaiveBayes, Params
 from tacit.numerics import Array, log
 from tacit.rows import Rows
 
@@ -39,215 +33,26 @@ __all__ = [
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Mixture(DensityMixin, EMEstimator):
-    """Base of the mixtures: rows in, components out."""
-
-    n_components: int = field(default=1, kw_only=False)
-    max_iter: int = 5000  # latent classes take many rounds, and each is quick
-    n_init: int = 10
-    init: Any = "random"
-
-    _inits: ClassVar[dict[str, str]] = {
-        "random": "each component halfway between all rows and a row drawn at random.",
-        "uniform": "every component alike, which is refused: EM could never tell them apart.",
-    }
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-    }
-
-    def __sklearn_tags__(self) -> Any:
-        """Describe the estimator to scikit-learn."""
-        tags = super().__sklearn_tags__()
-        # Not a classifier; but scikit-learn's checks of sparse input read this of every estimator
-        # that has predict_proba.
-        tags.classifier_tags = ClassifierTags(multi_class=False)
-        return tags
-
-    def _exchangeable(self) -> bool:
-        return isinstance(self.init, str) and not self.warm_start
-
-    def _class_attributes(self, params: Params, statistics: ClassCounts) -> dict[str, Any]:
-        return {"weights_": np.exp(params.class_log_prior)}
-
-    @fit_context
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit to rows without labels.
-
-        Components are ordered by their weight, largest first, unless `init` gives the start.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            The rows; NaN is a missing cell.
-        y : Ignored
-            Not used.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        self
-        """
-        checked = self._check_features(X, reset=True)
-        weight = check_weight(sample_weight, checked)
-        labels = Labels(np.arange(self.n_components), np.full(checked.shape[0], -1))
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        data = {"X": X, "y": y, "metadata": metadata}
-        self._fit_em(checked, labels, weight, None, data)
-        self.lower_bound_ = float(self.lower_bounds_[-1])
-        return self
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Fit, and return the component of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            The rows; NaN is a missing cell.
-        y : Ignored
-            Not used.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        return self.fit(X, sample_weight=sample_weight).label_distributions_.argmax(axis=1)
-
-    def predict(self, X: Any) -> npt.NDArray[np.intp]:
-        """Return the most probable component of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            The rows; NaN is a missing cell.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        return self._most_probable(X)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the mean log-likelihood of the rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            The rows; NaN is a missing cell.
-        y : Ignored
-            Not used.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-        """
-        total, n = self._total(X, sample_weight)
-        return total / n
-
-    def _total(self, X: Any, sample_weight: Any) -> tuple[float, float]:
-        """Return the log-likelihood of the rows and their weight."""
-        scores = self.score_samples(X)
-        weight = check_weight(sample_weight, X)
-        return float(scores @ weight), float(weight.sum())
-
-    def aic(self, X: Any, sample_weight: Any = None) -> float:
-        """Return Akaike's information criterion on `X`; lower is better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            The rows; NaN is a missing cell.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-        """
-        total, _ = self._total(X, sample_weight)
-        return -2.0 * total + 2.0 * self.n_parameters()
-
-    def bic(self, X: Any, sample_weight: Any = None) -> float:
-        """Return the Bayesian information criterion on `X`; lower is better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            The rows; NaN is a missing cell.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-        """
-        total, n = self._total(X, sample_weight)
-        return float(-2.0 * total + self.n_parameters() * np.log(n))
-
-    def icl(self, X: Any, sample_weight: Any = None) -> float:
-        """Return the integrated completed likelihood: BIC + twice the entropy of the labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            The rows; NaN is a missing cell.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-        """
-        entropy = entr(self.predict_proba(X)).sum(axis=1)
-        return float(self.bic(X, sample_weight) + 2.0 * entropy @ check_weight(sample_weight, X))
-
-    def sample(self, n_samples: int = 1) -> tuple[Array, npt.NDArray[np.intp]]:
-        """Draw rows that look like the data, and their components.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            How many.
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, d)
-        y : ndarray of shape (n_samples,)
-        """
-        return self._draw(n_samples)
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
 class BernoulliMixture(Mixture, BernoulliKind):
     """Mixture of independent yes/no features: latent class analysis of binary data.
 
     Parameters
     ----------
-    n_components : int, default=1
-        Number of components, K.
+    %(mixture_parameters)s
     alpha : float or array of shape (d,), default=0.0
         Smoothing: added to the count of ones and of zeros. 0, the default, is maximum likelihood,
         as in latent class analysis.
-    force_alpha : bool, default=True
-        If False, alpha is at least 1e-10.
-    binarize : float or None, default=0.0
-        Values above it are 1, others 0. None: they are 0 and 1, or -1 and +1, already.
+    %(force_alpha)s
+    %(binarize)s
     %(em_parameters)s
 
     Attributes
     ----------
-    weights_ : ndarray of shape (K,)
-        Share of each component.
+    %(mixture_attributes)s
     feature_count_ : ndarray of shape (K, d)
         Weight of the ones of each feature in each component.
     feature_log_prob_ : ndarray of shape (K, d)
         log p(x_j = 1 | component).
-    lower_bound_ : float
-        The last of `lower_bounds_`.
     %(em_attributes)s
 
     Examples
@@ -270,31 +75,23 @@ class CategoricalMixture(Mixture, CategoricalKind):
 
     Parameters
     ----------
-    n_components : int, default=1
-        Number of components, K.
+    %(mixture_parameters)s
     alpha : float or array of shape (d,), default=0.0
         Smoothing: added to the count of each category. 0, the default, is maximum likelihood, as
         in latent class analysis.
-    force_alpha : bool, default=True
-        If False, alpha is at least 1e-10.
-    min_categories : int or array-like of shape (d,), default=None
-        Least number of categories of each feature; else as many as the data show.
-    handle_unknown : {"missing", "error"}, default="missing"
-        What a category is, when predicting, that the training rows did not have.
+    %(force_alpha)s
+    %(category_parameters)s
     %(em_parameters)s
 
     Attributes
     ----------
-    weights_ : ndarray of shape (K,)
-        Share of each component.
+    %(mixture_attributes)s
     category_count_ : list of ndarray of shape (K, v_j)
         Weight of each category of each feature in each component.
     feature_log_prob_ : list of ndarray of shape (K, v_j)
         log p(x_j | component).
     n_categories_ : ndarray of shape (d,)
         v_j, the number of categories of each feature.
-    lower_bound_ : float
-        The last of `lower_bounds_`.
     %(em_attributes)s
 
     Examples
@@ -314,24 +111,19 @@ class MultinomialMixture(Mixture, MultinomialKind):
 
     Parameters
     ----------
-    n_components : int, default=1
-        Number of components, K.
+    %(mixture_parameters)s
     alpha : float or array of shape (d,), default=1.0
         Smoothing: added to the count of each word. 0 is maximum likelihood.
-    force_alpha : bool, default=True
-        If False, alpha is at least 1e-10.
+    %(force_alpha)s
     %(em_parameters)s
 
     Attributes
     ----------
-    weights_ : ndarray of shape (K,)
-        Share of each component.
+    %(mixture_attributes)s
     feature_count_ : ndarray of shape (K, d)
         Weight of each word in each component.
     feature_log_prob_ : ndarray of shape (K, d)
         log p(word | component).
-    lower_bound_ : float
-        The last of `lower_bounds_`.
     %(em_attributes)s
 
     Examples
@@ -355,8 +147,7 @@ class GaussianMixture(Mixture):
 
     Parameters
     ----------
-    n_components : int, default=1
-        Number of components, K.
+    %(mixture_parameters)s
     covariance_type : {"full", "tied", "diag"}, default="full"
         One covariance for each component, one for all, or variances alone.
     reg_covar : float, default=1e-6
@@ -367,8 +158,7 @@ class GaussianMixture(Mixture):
 
     Attributes
     ----------
-    weights_ : ndarray of shape (K,)
-        Share of each component.
+    %(mixture_attributes)s
     means_ : ndarray of shape (K, d)
         Mean of each component.
     covariances_ : ndarray of shape (K, d, d), (d, d) or (K, d)
@@ -377,8 +167,6 @@ class GaussianMixture(Mixture):
         Their inverses.
     precisions_cholesky_ : ndarray
         The factors of the inverses, upper triangular.
-    lower_bound_ : float
-        The last of `lower_bounds_`.
     %(em_attributes)s
 
     Examples
@@ -481,18 +269,14 @@ class MixedMixture(Mixture, MixedKind):
         What each group of columns is. Of an estimator only its family counts (alpha, binarize,
         var_smoothing, ...); EM is settled here. Columns are a name, a number, a list of them, a
         slice or a mask. Columns in no part are left out.
-    n_components : int, default=1
-        Number of components, K.
+    %(mixture_parameters)s
     %(em_parameters)s
 
     Attributes
     ----------
-    weights_ : ndarray of shape (K,)
-        Share of each component.
+    %(mixture_attributes)s
     named_params_ : dict
         The estimated parameters of each part, by its name.
-    lower_bound_ : float
-        The last of `lower_bounds_`.
     %(em_attributes)s
 
     Examples

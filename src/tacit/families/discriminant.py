@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tacit.em import Sums
-from tacit.families.gaussian import EPS, Normal, by_class
+from tacit.families.gaussian import EPS, Centred, Normal, by_class
 from tacit.numerics import Array, ratio
 from tacit.rows import Cells
 
@@ -28,36 +27,21 @@ class Params:
 
 
 @dataclass(frozen=True)
-class Moments(Sums):
-    """Soft counts (K,), sums (K, d) and scatter around the pilot: (K, d, d), tied (1, d, d).
+class Moments(Centred):
+    """Soft counts (K,), sums (K, d) and scatter around the pilot: (K, d, d), tied (1, d, d)."""
 
-    The sum of two is around the pilot of the second; the chunks of a round share one.
-    """
-
-    pilot: Array
     weight: Array
     sums: Array
     scatter: Array
 
     def around(self, pilot: Array) -> Self:
         """Return the same moments around another pilot."""
-        if pilot is self.pilot:
-            return self
         shift = self.pilot - pilot
         sums = self.sums + self.weight[:, None] * shift
         change = outer(shift, self.sums) + outer(sums, shift)
         tied = len(self.scatter) < len(sums)
         scatter = self.scatter + (change.sum(axis=0, keepdims=True) if tied else change)
         return replace(self, pilot=pilot, sums=sums, scatter=scatter)
-
-    def __add__(self, other: Self) -> Self:
-        own = self.around(other.pilot)
-        return replace(
-            other,
-            weight=own.weight + other.weight,
-            sums=own.sums + other.sums,
-            scatter=own.scatter + other.scatter,
-        )
 
 
 def outer(a: Array, b: Array) -> Array:

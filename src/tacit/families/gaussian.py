@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from tacit.families.base import Family
 from tacit.numerics import Array, ratio
 from tacit.rows import Cells, cells
 
-__all__ = ["Gaussian", "Normal"]
+__all__ = ["Centred", "Gaussian", "Normal"]
 
 LARGEST = 1e150
 EPS = float(np.finfo(np.float64).eps)
@@ -85,35 +86,38 @@ class Params:
 
 
 @dataclass(frozen=True)
-class Moments(Sums):
-    """Soft counts of observed cells, sums and squares around the pilot, each of shape (K, d).
+class Centred(Sums, ABC):
+    """Sums around a pilot. The sum of two is around the pilot of the second.
 
-    The sum of two is around the pilot of the second; the chunks of a round share one.
+    The chunks of a round share one pilot, so that theirs is a plain sum.
     """
 
-    pilot: Array
+    pilot: Array  # (K, d)
+
+    @abstractmethod
+    def around(self, pilot: Array) -> Self:
+        """Return the same moments around another pilot."""
+
+    def __add__(self, other: Self) -> Self:
+        own = self if self.pilot is other.pilot else self.around(other.pilot)
+        names = [field.name for field in fields(self) if field.name != "pilot"]
+        return replace(other, **{n: getattr(own, n) + getattr(other, n) for n in names})
+
+
+@dataclass(frozen=True)
+class Moments(Centred):
+    """Soft counts of observed cells, sums and squares around the pilot, each of shape (K, d)."""
+
     weight: Array
     sums: Array
     squares: Array
 
     def around(self, pilot: Array) -> Self:
         """Return the same moments around another pilot."""
-        if pilot is self.pilot:
-            return self
         shift = self.pilot - pilot
         sums = self.sums + self.weight * shift
-        return replace(
-            self, pilot=pilot, sums=sums, squares=self.squares + shift * (self.sums + sums)
-        )
-
-    def __add__(self, other: Self) -> Self:
-        own = self.around(other.pilot)
-        return replace(
-            other,
-            weight=own.weight + other.weight,
-            sums=own.sums + other.sums,
-            squares=own.squares + other.squares,
-        )
+        squares = self.squares + shift * (self.sums + sums)
+        return replace(self, pilot=pilot, sums=sums, squares=squares)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,113 @@
+"""What the docstrings of several estimators say alike, by the name that stands in them."""
+
+from __future__ import annotations
+
+__all__ = ["SHARED"]
+
+SHARED = {
+    "em_parameters": """
+    max_iter : int, default=%(default_max_iter)s
+        Largest number of rounds, each of one E-step and one M-step.
+    tol : float, default=1e-6
+        In nats a row (of weight 1). The rounds end when the last rise of the objective and the
+        rise still to come (Aitken's estimate) are both at most this.
+    n_init : int, default=%(default_n_init)s
+        Number of random starts; the best is kept. A start that is not random is made once.
+    init : %(inits)s, array of shape (n, K) or callable, default=%(default_init)s
+        The start.%(init_texts)s
+        An array holds responsibilities, columns as `classes_`; a callable is called as
+        ``init(X, K, random_state)`` and returns one. Known labels always hold.
+    random_state : int, RandomState instance or None, default=None
+        Source of the random starts and of `sample`.
+    assignment : {"soft", "hard"}, default="soft"
+        Whether a row counts for each class by its probability, or for its most probable class
+        alone. With "hard", `objective_` is the classification log-likelihood + log prior.
+    class_alpha : float, default=0.0
+        Smoothing of the class shares: (count + class_alpha) / (n + K class_alpha).
+    warm_start : bool, default=False
+        Whether `fit` starts from the parameters of the fit before.
+    n_jobs : int, default=None
+        Number of threads; -1 is one for each core. The result has the same bits for any number.
+    verbose : int, default=0
+        If positive, each round prints a line to stderr.
+    callback : callable, default=None
+        Called after each round as ``callback(round, objective, seconds)``; True ends the rounds.
+""",
+    "em_attributes": """
+    trace_ : ndarray of shape (n_iter_,)
+        The objective after each round of the best start. It never falls; that is checked.
+    lower_bounds_ : ndarray of shape (n_iter_,)
+        `trace_` for each unit of weight, in the unit of `tol`, as in scikit-learn's mixtures.
+    objective_ : float
+        What EM raises: weighted log-likelihood of the data + log prior of the parameters (up to
+        a constant).
+    log_likelihood_ : float
+        Its first part.
+    n_iter_ : int
+        Number of rounds of the best start.
+    converged_ : bool
+        Whether the best start met `tol`.
+    start_objectives_ : ndarray
+        The objective that each start reached.
+    n_best_starts_ : int
+        How many starts reached the best objective.
+    label_distributions_ : ndarray of shape (n, K)
+        p(y | x) of the training rows, known labels and evidence respected.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray
+        Their names, if `X` had any.
+""",
+    "label_parameters": """
+    classes : array-like, default=None
+        The class names, including ones that no label names; None: those in `y`.
+    missing_label : scalar or list, default=None
+        A value of `y` (or several) that means: missing. NaN, None and pandas' NA always do.
+    unlabeled_weight : float, default=1.0
+        Weight of each row of whose label nothing is known; 0 leaves them out of the fit.
+""",
+    "label_attributes": """
+    classes_ : ndarray of shape (K,)
+        The class names, sorted.
+    class_count_ : ndarray of shape (K,)
+        Weight of the rows of each class, those without label by their probabilities.
+    transduction_ : ndarray of shape (n,)
+        The label of each training row: the given one, or the most probable.
+    class_log_prior_ : ndarray of shape (K,)
+        log p(y).
+""",
+    "drop_in": """
+    scikit-learn's class of this name, whose `y` may have missing entries: the rows without label
+    take part by EM. With complete labels the numbers are the same.
+""",
+    "prior_parameters": """
+    fit_prior : bool, default=True
+        Whether to estimate the class prior; else it is uniform.
+    class_prior : array-like of shape (K,), default=None
+        The class prior, if it is known.
+""",
+    "category_parameters": """
+    min_categories : int or array-like of shape (d,), default=None
+        Least number of categories of each feature; else as many as the data show.
+    handle_unknown : {"missing", "error"}, default="missing"
+        What a category is, when predicting, that the training rows did not have.
+""",
+    "force_alpha": """
+    force_alpha : bool, default=True
+        If False, alpha is at least 1e-10.
+""",
+    "binarize": """
+    binarize : float or None, default=0.0
+        Values above it are 1, others 0. None: they are 0 and 1, or -1 and +1, already.
+""",
+    "mixture_parameters": """
+    n_components : int, default=1
+        Number of components, K.
+""",
+    "mixture_attributes": """
+    weights_ : ndarray of shape (K,)
+        Share of each component.
+    lower_bound_ : float
+        The last of `lower_bounds_`.
+""",
+}

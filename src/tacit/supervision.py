@@ -1,0 +1,273 @@
+"""What the classifiers share: labels in, labels out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_consistent_length
+
+from tacit.base import EMEstimator, check_weight, count_known, fit_context, select
+from tacit.labels import Labels, encode
+from tacit.naivebayes import ClassCounts, NaiveBayes, Params
+from tacit.numerics import Array, log
+from tacit.rows import Rows
+
+__all__ = ["Classifier", "DiscreteClassifier", "NormalClassifier"]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Classifier(ClassifierMixin, EMEstimator):
+    """Base of the classifiers: labels in, labels out."""
+
+    classes: Any = None
+    missing_label: Any = None
+    unlabeled_weight: float = 1.0
+
+    _inits: ClassVar[dict[str, str]] = {
+        "labels": "the supervised estimate; classes without labels start at random.",
+        "uniform": "every class alike (needs labels to tell them apart).",
+        "random": "each class halfway between all rows and a row drawn at random.",
+    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe the estimator to scikit-learn."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def _given_prior(self, K: int) -> Array | None:
+        """Return the class prior if it is not to be estimated."""
+        raise NotImplementedError
+
+    def _checked_prior(self, labels: Labels) -> Array | None:
+        prior = self._given_prior(len(labels.classes))
+        if prior is None:
+            return None
+        if prior.shape != labels.classes.shape:
+            raise ValueError(
+                f"Number of priors must match number of classes. Got shape {prior.shape} for "
+                f"{len(labels.classes)} classes."
+            )
+        if not (prior >= 0).all():
+            raise ValueError("Priors must be non-negative.")
+        if not np.isclose(prior.sum(), 1.0):
+            raise ValueError(f"The sum of the priors should be 1. Got {prior.sum()}.")
+        with_label = labels.codes >= 0 if labels.evidence is None else slice(None)
+        possible = np.exp(labels.log_evidence()[with_label]) @ prior
+        if not possible.all():
+            names = labels.classes[prior == 0].tolist()
+            raise ValueError(f"The prior of {names} is 0, but rows can have no other class.")
+        return prior
+
+    def _class_attributes(self, params: Params, statistics: ClassCounts) -> dict[str, Any]:
+        return {
+            "class_count_": statistics.classes,
+            "class_log_prior_": params.class_log_prior,
+        }
+
+    def _check(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any, reset: bool
+    ) -> tuple[Any, Labels, Array]:
+        """Return checked features, labels and weights."""
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
+                "is None. To find groups without labels, use a mixture."
+            )
+        X = self._check_features(X, reset)
+        labels = encode(y, classes, self.missing_label)
+        check_consistent_length(X, labels.codes)
+        weight = check_weight(sample_weight, X)
+        weight = np.where(labels.unknown, weight * self.unlabeled_weight, weight)
+        return X, labels, weight
+
+    @fit_context
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to rows of which all, some or none are labelled.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            The rows; NaN is a missing cell.
+        y : array-like of shape (n,) or (n, K)
+            The labels, missing ones as NaN, None, NA or `missing_label`. With two dimensions,
+            evidence: y[i, k] >= 0 says how well row i goes with class k (columns as `classes`,
+            else 0 .. K-1): one-hot is a label, all equal is a missing one, zeros and ones are
+            candidates. A row's scale does not matter.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self
+        """
+        checked, labels, weight = self._check(X, y, sample_weight, self.classes, reset=True)
+        if not weight.any():
+            raise ValueError(
+                "No row has both a label and a weight: label some rows, or set unlabeled_weight "
+                "above 0."
+            )
+        prior = self._checked_prior(labels)
+        self.classes_ = labels.classes
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        data = {"X": X, "y": y, "metadata": metadata}
+        self._fit_em(checked, labels, weight, prior, data)
+        best = self.label_distributions_.argmax(axis=1)
+        self.transduction_ = self.classes_[best]
+        return self
+
+    @fit_context
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Add a batch of rows: labelled ones by their counts, others by their expected counts.
+
+        The labelled rows of a batch are added first; what is expected of the others follows from
+        the parameters then.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            The rows; NaN is a missing cell.
+        y : array-like of shape (n,) or (n, K)
+            The labels, as in `fit`.
+        classes : array-like, default=None
+            All class names; needed in the first call if the constructor did not name them.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "_model")
+        named = classes if classes is not None else self.classes
+        if first and named is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        if not first:
+            if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+                raise ValueError(
+                    f"`classes={classes!r}` is not the same as on last call to partial_fit, was: "
+                    f"{self.classes_!r}"
+                )
+            named = self.classes_
+        checked, labels, weight = self._check(X, y, sample_weight, named, reset=first)
+        prior = self._checked_prior(labels)
+        if first:
+            family, counts = self._family().bind(checked), None
+        else:
+            family = self._family().adopt(self._model.family)
+            family, features = family.extend(checked, self._statistics.features)
+            counts = replace(self._statistics, features=features)
+        model = NaiveBayes(family, self.class_alpha, prior, self.assignment == "hard")
+        rows = Rows(family.encode(checked), None, weight)
+        labelled = labels.codes >= 0
+        if counts is not None:
+            now = model.maximize(counts)
+        elif weight[labelled].any():
+            now = model.maximize(count_known(model, rows, labelled, labels))
+        else:
+            raise ValueError("The first call to partial_fit needs rows with labels.")
+        known = labelled & family.complete(rows.features)
+        if weight[known].any():
+            new = count_known(model, rows, known, labels, now)
+            counts = new if counts is None else counts + new
+            now = model.maximize(counts)
+        if weight[~known].any():
+            for chunk in select(rows, ~known, labels).chunks():
+                new = model.expect(now, chunk)
+                counts = new if counts is None else counts + new
+        assert counts is not None
+        self.classes_ = labels.classes
+        self._fitted_on = labels.classes.tolist(), checked.shape[1]
+        self._set(self._attributes(model, model.maximize(counts), counts))
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Return the most probable class of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            The rows; NaN is a missing cell.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        best = self._most_probable(X)
+        return self.classes_[best]
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return log p(y | x) of each row and class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            The rows; NaN is a missing cell.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        posterior, log_p, joint = self._posterior(X)
+        impossible = np.isneginf(log_p)
+        result = joint - np.where(impossible, 0.0, log_p)[:, None]
+        result[impossible] = log(posterior[impossible])
+        return result
+
+    def sample(self, n_samples: int = 1) -> tuple[Array, Any]:
+        """Draw rows and labels that look like the data.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, d)
+        y : ndarray of shape (n_samples,)
+        """
+        X, drawn = self._draw(n_samples)
+        return X, self.classes_[drawn]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DiscreteClassifier(Classifier):
+    """Base of the classifiers that have scikit-learn's `fit_prior` and `class_prior`."""
+
+    fit_prior: bool = True
+    class_prior: Any = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "fit_prior": ["boolean"],
+        "class_prior": ["array-like", None],
+    }
+
+    def _given_prior(self, K: int) -> Array | None:
+        if self.class_prior is not None:
+            return np.asarray(self.class_prior, dtype=np.float64)
+        return None if self.fit_prior else np.full(K, 1.0 / K)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class NormalClassifier(Classifier):
+    """Base of the classifiers that have scikit-learn's `priors`."""
+
+    priors: Any = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"priors": ["array-like", None]}
+
+    def _given_prior(self, K: int) -> Array | None:
+        return None if self.priors is None else np.asarray(self.priors, dtype=np.float64)
+
+    def _class_attributes(self, params: Params, statistics: ClassCounts) -> dict[str, Any]:
+        shared = super()._class_attributes(params, statistics)
+        return {**shared, "class_prior_": np.exp(params.class_log_prior)}
