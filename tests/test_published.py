@@ -118,7 +118,7 @@ def polca_start(X, K, rng):
 
 @pytest.mark.parametrize("init", ["random", polca_start])
 def test_every_start_ends_in_a_known_maximum_of_gss82(init):
-    """poLCA's five; 52 % of its starts found the best. Of 300 here: 48 % ("random"), 54 %."""
+    """S20: poLCA's five; 52 % of its starts found the best. Of 300 here: 48 % ("random"), 54 %."""
     mixture = tacit.CategoricalMixture(3, n_init=20, init=init, **TIGHT)
     mixture.fit(**patterns(answers("gss82")))
     away = np.abs(mixture.start_objectives_[:, None] - GSS82_MAXIMA)
@@ -129,7 +129,7 @@ def test_every_start_ends_in_a_known_maximum_of_gss82(init):
 
 @pytest.mark.parametrize("covariance_type", ["full", "diag", "tied"])
 def test_old_faithful(covariance_type):
-    """The log-likelihood about -1130.26 with full covariances; scikit-learn's with all."""
+    """S4: the log-likelihood about -1130.26 with full covariances; scikit-learn's with all."""
     X = table("numeric/faithful.csv")[:, 1:].astype(float)
     settings = {"covariance_type": covariance_type, "random_state": 0, "max_iter": 1000}
     ours = tacit.GaussianMixture(2, tol=1e-10, **settings).fit(X)

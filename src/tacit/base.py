@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from numbers import Integral, Real
 from operator import index
@@ -171,17 +171,18 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator):
         """Turn the responsibilities of a start into parameters."""
         return model.start(rows, responsibilities)
 
-    def _previous(self, X: Any, labels: Labels) -> Array:
-        """Return the responsibilities that the fit before gives: a warm start."""
-        before, now = self._fitted_on, (labels.classes.tolist(), X.shape[1])
+    def _previous(self, X: Any, labels: Labels) -> tuple[Family, ClassCounts]:
+        """Return the family and statistics of the fit before, for a warm start."""
+        before = self.__dict__["_fitted_on"]
+        now = labels.classes.tolist(), X.shape[1]
         if before != now:
             raise ValueError(
                 f"warm_start=True, but the fit before had classes {before[0]} and {before[1]} "
                 f"features, and this one has {now[0]} and {now[1]}. Set warm_start=False."
             )
-        features = self._model.family.encode(X)
-        previous: Array = self._model.posterior(self._params, Rows(features))[0]
-        return previous
+        old: ClassCounts = self.__dict__["_statistics"]
+        family, features = self._model.family.extend(X, old.features)
+        return family, replace(old, features=features)
 
     def _fit_em(
         self,
@@ -193,29 +194,31 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator):
     ) -> None:
         """Fit by EM to checked data, and set all attributes."""
         rng = check_random_state(self.random_state)
-        family = self._family().bind(X)
+        used = weight > 0
+        family, previous = self._family(), None
+        if self.warm_start and hasattr(self, "_params"):
+            old, previous = self._previous(X, labels)
+            family = family.adopt(old)
+        else:
+            family = family.bind(X if used.all() else X[used])
         model = NaiveBayes(family, self.class_alpha, class_prior, self.assignment == "hard")
         rows = Rows(family.encode(X), None, None if (weight == 1).all() else weight)
         # Rows that are wholly known are counted once; the rounds go over the others.
-        known = (labels.codes >= 0) & family.complete(rows.features) & (weight > 0)
-        loop = ~known & (weight > 0)
+        known = (labels.codes >= 0) & family.complete(rows.features) & used
+        loop = ~known & used
         chunks = list(select(rows, loop, labels).chunks()) if loop.any() else []
-        init = (
-            self._previous(X, labels) if self.warm_start and hasattr(self, "_params") else self.init
-        )
-        n_starts = self.n_init if chunks and starts.is_random(init, labels, weight) else 1
+        fixed = count_known(model, rows, known, labels) if known.any() else None
+        random = previous is None and starts.is_random(self.init, labels, weight)
+        n_starts = self.n_init if chunks and random else 1
         report = Reporter(self, data, n_starts)
         found: list[em.Fit[Params, ClassCounts]] = []
         for number in range(1, n_starts + 1):
-            start = fixed = None
-            if chunks:
-                begin = starts.responsibilities(init, X, labels, weight, rng)
+            start = None
+            if chunks and previous is not None:
+                start = model.maximize(previous)
+            elif chunks:
+                begin = starts.responsibilities(self.init, X, labels, weight, rng, model.hard)
                 start = self._start(model, rows, begin)
-            if known.any():
-                fixed = count_known(model, rows, known, labels, start)
-                if start is None and family.two_pass:
-                    first = model.maximize(fixed)
-                    fixed = count_known(model, rows, known, labels, first)
             watch = report.start(number, model)
             run = em.fit(
                 model,
@@ -368,16 +371,18 @@ def count_known(
     rows: Rows,
     known: npt.NDArray[np.bool_],
     labels: Labels,
-    params: Params | None = None,
 ) -> ClassCounts:
-    """Return the statistics of rows whose label is known."""
+    """Return the statistics of rows whose label is known, and whose cells are all observed."""
     chosen = rows if known.all() else rows.take(np.flatnonzero(known))
     codes = labels.codes[known]
     weight = np.ones(len(codes)) if chosen.weight is None else chosen.weight
     one_hot = sparse.csr_array(
         (weight, codes, np.arange(len(codes) + 1)), (len(codes), len(labels.classes))
     )
-    return model.count(Rows(chosen.features), one_hot, params)
+    rows = Rows(chosen.features)
+    counts = model.count(rows, one_hot)
+    exact = model.family.around(counts.features)
+    return counts if exact is model.family else replace(model, family=exact).count(rows, one_hot)
 
 
 def check_weight(sample_weight: Any, X: Any) -> Array:
@@ -387,6 +392,7 @@ def check_weight(sample_weight: Any, X: Any) -> Array:
         raise ValueError(f"sample_weight must not be negative. Found {weight.min()}.")
     if not np.isfinite(weight.sum()):
         raise ValueError("The sum of sample_weight overflows: scale the weights down.")
+    weight = np.where(weight < np.finfo(np.float64).tiny, 0.0, weight)  # no digits, no weight
     if not weight.any():
         raise ValueError("sample_weight is zero for every row: nothing is left to fit.")
     return weight

@@ -20,9 +20,9 @@ from tacit.numerics import Array
 __all__ = ["accuracies", "main"]
 
 MODELS = [
-    ("ink or no ink in each pixel", BernoulliNB(binarize=7.0)),
-    ("how much ink, as counts", MultinomialNB()),
-    ("how much ink, as numbers that vary together", GaussianDiscriminant(var_smoothing=0.1)),
+    ("ink or not", BernoulliNB(binarize=7.0)),
+    ("ink counts", MultinomialNB()),
+    ("ink amounts", GaussianDiscriminant(var_smoothing=0.1)),
 ]
 
 
@@ -76,17 +76,18 @@ def main(labels: Sequence[int] = (1, 2, 5), draws: int = 5) -> None:
     """
     X, y = load_digits(return_X_y=True)
     print(
-        f"{len(y)} handwritten digits in {len(np.unique(y))} classes, a few with their label. How "
-        f"many of the hidden labels are found,\nfrom the labelled rows alone -> with all rows, by "
-        f"EM (means of {draws} draws of the labels):\n"
+        f"{len(y)} handwritten digits in {len(np.unique(y))} classes, a few with their label.\n"
+        f"How many of the hidden labels are found, from the labelled rows alone\n-> with all rows, "
+        f"by EM (means of {draws} draws of the labels):\n"
     )
-    print(f"{'labels for each class':<68}" + "".join(f"{n:>17}" for n in labels))
+    print(f"{'labels for each class':<35}" + "".join(f"{n:>15}" for n in labels))
     for text, nb in MODELS:
-        print(f"{type(nb).__name__:<22}{text:<46}", end="", flush=True)
+        print(f"{type(nb).__name__:<22}{text:<13}", end="", flush=True)
         for n in labels:
             supervised, em = accuracies(nb, X, y, n, draws).mean(axis=0)
-            print(f"{f'{supervised:.1%} -> {em:.1%}':>17}", end="", flush=True)
+            print(f"{f'{supervised:.0%} -> {em:.0%}':>15}", end="", flush=True)
         print()
+    print("\nUnlabelled rows help where labels are few and the model fits; they can also hurt.")
 
 
 if __name__ == "__main__":

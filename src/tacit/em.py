@@ -241,7 +241,7 @@ def fit(
         stop = callback is not None and asks_to_stop(callback(told))
         objectives.append(objective)
         size = _size(log_likelihood, log_prior)
-        converged = not len(chunks) or to_come(objectives, 1e-15 * size) <= tol
+        converged = not len(chunks) or bool(to_come(objectives, 1e-15 * size) <= tol)
         if converged or stop:
             break
     return Fit(params, statistics, log_likelihood, objective, objectives[1:], converged)
@@ -279,9 +279,9 @@ def to_come(objectives: Sequence[float], noise: float = 0.0) -> float:
     2.25
     """
     last = objectives[-1] - objectives[-2]
-    before = objectives[-2] - objectives[-3] if len(objectives) > 2 else np.inf
     if last <= noise:
         return 0.0
+    before = objectives[-2] - objectives[-3] if len(objectives) > 2 else 0.0
     return float(max(last, last * last / (before - last))) if last < before else np.inf
 
 

@@ -7,9 +7,10 @@ number of threads.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -46,20 +47,38 @@ def _libraries() -> Any:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
+class _Blas:
+    """How many contexts keep BLAS to one thread; the first limits it, the last sets it free."""
+
+    lock = threading.Lock()
+    users = 0
+    limit: Any = None
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
     """Return a context in which BLAS uses one thread.
 
     The threads are ours (`n_jobs`), and the chunks they share do not depend on their number. BLAS's
     own would change the bits with theirs, and spin while they wait: on matrices as narrow as ours
-    a round took 70 times as long with the other core busy.
+    a round took many times as long with the other core busy.
 
     Examples
     --------
     >>> with one_blas_thread():
     ...     pass
     """
-    limits: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
-    return limits
+    with _Blas.lock:
+        if not _Blas.users:
+            _Blas.limit = _libraries().limit(limits=1, user_api="blas")
+        _Blas.users += 1
+    try:
+        yield
+    finally:
+        with _Blas.lock:
+            _Blas.users -= 1
+            if not _Blas.users:
+                _Blas.limit.restore_original_limits()
 
 
 def expect(model: Any, params: Any, chunks: Sequence[Any], n_jobs: int | None) -> Iterable[Any]:

@@ -63,8 +63,6 @@ def encode(y: Any, classes: Any = None, missing_label: Any = None) -> Labels:
     >>> encode([[0.0, 1.0], [1.0, 1.0]], classes=["ham", "spam"]).codes
     array([ 1, -1])
     """
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None.")
     known_classes = None if classes is None else _check_classes(classes, missing_label)
     values = _as_array(y)
     if values.ndim == 2:
@@ -81,7 +79,7 @@ def encode(y: Any, classes: Any = None, missing_label: Any = None) -> Labels:
             raise ValueError("y contains infinity: expected labels, missing ones as NaN or None.")
         check_classification_targets(given)
         known_classes = np.unique(given)
-        _warn_about_minus_one(known_classes)
+        _warn_about_missing(known_classes)
     codes = np.full(len(values), -1)
     codes[~missing] = _codes(given, known_classes)
     return Labels(known_classes, codes)
@@ -128,9 +126,13 @@ def _as_array(y: Any) -> npt.NDArray[Any]:
         raise ValueError(
             f"y has shape {array.shape}: expected one label a row, or an (n, K) array of evidence."
         )
-    if array.ndim == 1 and any(isinstance(v, list | tuple | np.ndarray) for v in array):
+    if array.ndim == 1 and array.dtype.kind == "O" and any(map(_is_list, array)):
         raise ValueError("y holds lists of different lengths: expected one label a row.")
     return array
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple | np.ndarray)
 
 
 def _natural(given: npt.NDArray[Any], keep_objects: bool) -> npt.NDArray[Any]:
@@ -159,7 +161,15 @@ def _check_classes(classes: Any, missing_label: Any) -> npt.NDArray[Any]:
     return unique
 
 
-def _warn_about_minus_one(classes: npt.NDArray[Any]) -> None:
+def _warn_about_missing(classes: npt.NDArray[Any]) -> None:
+    """Warn of classes that look like marks of a missing label."""
+    if classes.dtype.kind == "U" and "nan" in classes:
+        warnings.warn(
+            "y holds the text 'nan' as a class: NumPy writes NaN so in an array of text. If it "
+            "marks a missing label, set missing_label='nan'.",
+            UserWarning,
+            stacklevel=2,
+        )
     if classes.dtype.kind in "if" and -1 in classes and len(classes) > 2:
         warnings.warn(
             "y holds -1 beside other integers, and -1 is an ordinary class here. If it marks a "

@@ -140,10 +140,12 @@ class GaussianMixture(Mixture):
     """Mixture of normal distributions.
 
     scikit-learn's class of this name for covariances "full", "tied" and "diag", with missing
-    cells and weights. `tol` is stricter than there, and the default start is the same: k-means.
+    cells and weights. `init` takes the place of its `init_params` (the default start is the same:
+    k-means); `tol` is stricter and `max_iter` larger than there.
 
     Each value counts as known up to noise of variance `reg_covar`: `objective_` and
-    `lower_bounds_` are the expected log-likelihood under it, which never falls.
+    `lower_bounds_` are the expected log-likelihood under it, which never falls. Where the variances
+    of the data are not far above `reg_covar`, the estimates differ from scikit-learn's: lower it.
 
     Parameters
     ----------

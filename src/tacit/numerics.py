@@ -65,7 +65,10 @@ def product(weights: Any, X: Any) -> Array:
     >>> product(np.array([[1.0], [2.0]]), sparse.csr_array([[0.0, 1.0], [1.0, 1.0]]))
     array([[2., 3.]])
     """
-    result = weights.T @ X
+    transposed = weights.T
+    if not isinstance(weights, np.ndarray):  # SciPy would turn X, which is larger, into CSC
+        transposed = transposed.tocsr()
+    result = transposed @ X
     return np.asarray(result if isinstance(result, np.ndarray) else result.toarray())
 
 

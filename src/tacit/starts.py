@@ -29,30 +29,39 @@ def _unnamed(labels: Labels, weight: Array) -> npt.NDArray[np.intp]:
 
 
 def responsibilities(
-    init: Any, X: Any, labels: Labels, weight: Array, rng: np.random.RandomState
+    init: Any,
+    X: Any,
+    labels: Labels,
+    weight: Array,
+    rng: np.random.RandomState,
+    hard: bool = False,
 ) -> Array:
     """Return weights of shape (n, K) that say how much of each row each class starts with.
 
     Known labels are one-hot, whatever `init` says, and rows with evidence follow it; `init` is
-    about the other rows. The exception is "uniform", which starts every class alike (W Fig. 2).
+    about the other rows. The exception is "uniform", which starts every class alike (W Fig. 2);
+    but `hard` assignment could not choose between equal classes, and begins with the round after.
     """
     n, K = len(labels.codes), len(labels.classes)
     unnamed, unknown = _unnamed(labels, weight), labels.unknown
     start = np.exp(labels.log_evidence())
     if isinstance(init, str) and init == "uniform":
         _refuse_symmetry(start[weight > 0][:, unnamed], labels.classes[unnamed])
-        return np.full((n, K), 1.0 / K)
+        return start / start.sum(axis=1, keepdims=True) if hard else np.full((n, K), 1.0 / K)
     if len(unnamed):  # candidates alone may be symmetric too
         soft = (labels.codes < 0) & ~unknown
         start[soft] *= rng.uniform(0.9, 1.1, size=(int(soft.sum()), K))
+    if not isinstance(init, str):
+        start *= _given(init, X, n, K, rng)
+        start[~start.any(axis=1)] = np.exp(labels.log_evidence())[~start.any(axis=1)]
     start /= start.sum(axis=1, keepdims=True)
+    if not isinstance(init, str):
+        _refuse_symmetry(start[weight > 0][:, unnamed], labels.classes[unnamed])
+        return start
     start[unknown] = 0.0
     if not weight[unknown].any():
         return start
-    if not isinstance(init, str):
-        start[unknown] = _given(init, X, n, K, rng)[unknown]
-        _refuse_symmetry(start[weight > 0][:, unnamed], labels.classes[unnamed])
-    elif init == "kmeans":
+    if init == "kmeans":
         start[unknown] = _kmeans(X, weight * unknown, K, rng)[unknown]
     elif init == "random":
         start[unknown] = _seeds(X, weight * unknown, K, rng)[unknown]
@@ -64,7 +73,7 @@ def responsibilities(
 
 def _refuse_symmetry(start: Array, names: npt.NDArray[Any]) -> None:
     """Refuse a start in which classes that no label tells apart are alike (trap 1)."""
-    if len(names) > 1 and len(np.unique(start, axis=1).T) < len(names):
+    if len(names) > 1 and len(np.unique(start.round(6), axis=1).T) < len(names):
         raise ValueError(
             f"init gives some of the classes {names.tolist()} the same parameters, and without "
             "labels EM never tells them apart. Use init='random', or label a row of each class."
@@ -101,7 +110,8 @@ def _seeds(X: Any, weight: Array, K: int, rng: np.random.RandomState) -> Array:
     """
     index, which, share = _distinct(X, weight, rng)
     total = share.sum()
-    drawn = rng.choice(len(index), size=K, replace=len(index) < K, p=share / total)
+    p = np.maximum(share / total, np.finfo(np.float64).tiny)
+    drawn = rng.choice(len(index), size=K, replace=len(index) < K, p=p / p.sum())
     with np.errstate(over="ignore"):  # a row of next to no weight may be drawn if others are few
         factor = np.minimum(total / share[drawn], 1e15)
     return np.where(which[:, None] == drawn, 1.0 + factor, 1.0)

@@ -19,6 +19,12 @@ from tacit.rows import Rows
 
 __all__ = ["Classifier", "DiscreteClassifier", "NormalClassifier"]
 
+# Attributes that describe the rounds and the training rows of one fit.
+FIT_ONLY = [
+    *("trace_", "lower_bounds_", "objective_", "log_likelihood_", "n_iter_", "converged_"),
+    *("start_objectives_", "n_best_starts_", "label_distributions_", "transduction_"),
+]
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Classifier(ClassifierMixin, EMEstimator):
@@ -37,12 +43,6 @@ class Classifier(ClassifierMixin, EMEstimator):
         "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
     }
 
-    def __sklearn_tags__(self) -> Any:
-        """Describe the estimator to scikit-learn."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True
-        return tags
-
     def _given_prior(self, K: int) -> Array | None:
         """Return the class prior if it is not to be estimated."""
         raise NotImplementedError
@@ -60,8 +60,9 @@ class Classifier(ClassifierMixin, EMEstimator):
             raise ValueError("Priors must be non-negative.")
         if not np.isclose(prior.sum(), 1.0):
             raise ValueError(f"The sum of the priors should be 1. Got {prior.sum()}.")
-        with_label = labels.codes >= 0 if labels.evidence is None else slice(None)
-        possible = np.exp(labels.log_evidence()[with_label]) @ prior
+        possible = prior[labels.codes[labels.codes >= 0]]
+        if labels.evidence is not None:
+            possible = np.exp(labels.evidence) @ prior
         if not possible.all():
             names = labels.classes[prior == 0].tolist()
             raise ValueError(f"The prior of {names} is 0, but rows can have no other class.")
@@ -117,6 +118,7 @@ class Classifier(ClassifierMixin, EMEstimator):
             )
         prior = self._checked_prior(labels)
         self.classes_ = labels.classes
+        self._named_classes = labels.classes if self.classes is None else self.classes
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         data = {"X": X, "y": y, "metadata": metadata}
         self._fit_em(checked, labels, weight, prior, data)
@@ -156,7 +158,7 @@ class Classifier(ClassifierMixin, EMEstimator):
                     f"`classes={classes!r}` is not the same as on last call to partial_fit, was: "
                     f"{self.classes_!r}"
                 )
-            named = self.classes_
+            named = named if named is not None else self._named_classes
         checked, labels, weight = self._check(X, y, sample_weight, named, reset=first)
         prior = self._checked_prior(labels)
         if first:
@@ -167,16 +169,16 @@ class Classifier(ClassifierMixin, EMEstimator):
             counts = replace(self._statistics, features=features)
         model = NaiveBayes(family, self.class_alpha, prior, self.assignment == "hard")
         rows = Rows(family.encode(checked), None, weight)
-        labelled = labels.codes >= 0
         if counts is not None:
             now = model.maximize(counts)
-        elif weight[labelled].any():
-            now = model.maximize(count_known(model, rows, labelled, labels))
+        elif weight[~labels.unknown].any():  # what labels and evidence say, for a start
+            evidence = np.exp(labels.log_evidence()) * ~labels.unknown[:, None]
+            now = model.start(rows, evidence / np.maximum(evidence.sum(axis=1, keepdims=True), 1.0))
         else:
             raise ValueError("The first call to partial_fit needs rows with labels.")
-        known = labelled & family.complete(rows.features)
+        known = (labels.codes >= 0) & family.complete(rows.features)
         if weight[known].any():
-            new = count_known(model, rows, known, labels, now)
+            new = count_known(model, rows, known, labels)
             counts = new if counts is None else counts + new
             now = model.maximize(counts)
         if weight[~known].any():
@@ -184,9 +186,11 @@ class Classifier(ClassifierMixin, EMEstimator):
                 new = model.expect(now, chunk)
                 counts = new if counts is None else counts + new
         assert counts is not None
-        self.classes_ = labels.classes
+        self.classes_, self._named_classes = labels.classes, named
         self._fitted_on = labels.classes.tolist(), checked.shape[1]
         self._set(self._attributes(model, model.maximize(counts), counts))
+        for name in FIT_ONLY:  # what a fit before left is no longer true
+            self.__dict__.pop(name, None)
         return self
 
     def predict(self, X: Any) -> Any:
@@ -250,6 +254,12 @@ class DiscreteClassifier(Classifier):
         "fit_prior": ["boolean"],
         "class_prior": ["array-like", None],
     }
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe the estimator to scikit-learn; its own of this kind score as poorly on blobs."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
 
     def _given_prior(self, K: int) -> Array | None:
         if self.class_prior is not None:

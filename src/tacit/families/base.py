@@ -23,11 +23,11 @@ class Family(ABC):
 
     Attributes
     ----------
-    two_pass : bool
-        Whether statistics are more exact if counted again with the params of a first count.
+    takes_sparse : bool
+        Whether features may be sparse.
     """
 
-    two_pass: ClassVar[bool] = False
+    takes_sparse: ClassVar[bool] = False
 
     def bind(self, X: Any) -> Self:
         """Return the family with the constants that it takes from the training data."""
@@ -35,6 +35,10 @@ class Family(ABC):
 
     def adopt(self, other: Self) -> Self:
         """Return the family with the constants of the data of another, instead of `bind`."""
+        return self
+
+    def around(self, statistics: Any) -> Self:
+        """Return the family that counts more exactly, given the statistics of a first count."""
         return self
 
     def extend(self, X: Any, statistics: Any) -> tuple[Self, Any]:
@@ -56,8 +60,7 @@ class Family(ABC):
     def count(self, features: Any, weights: Any, params: Any = None) -> Any:
         """Return the statistics of rows of which class k has weights[:, k], dense or CSR.
 
-        `params` say what to expect of cells whose statistics depend on it (see `complete`), and
-        around which means to sum (see `two_pass`).
+        `params` say what to expect of cells whose statistics depend on it (see `complete`).
         """
 
     def complete(self, features: Any) -> npt.NDArray[np.bool_]:

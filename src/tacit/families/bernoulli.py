@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +54,8 @@ class Bernoulli(Smoothed):
 
     binarize: float | None = 0.0
 
+    takes_sparse: ClassVar[bool] = True
+
     def encode(self, X: Any) -> Cells:
         """Turn values into zeros and ones, keeping NaN as missing."""
         if self.binarize is None:
@@ -74,7 +76,7 @@ class Bernoulli(Smoothed):
         # feature that is certain (log_not = -inf) has no such correction: its absence is counted.
         certain = np.isneginf(params.log_not)
         log_not = np.where(certain, 0.0, params.log_not)
-        scores: Array = dot(X, params.log_p) - np.asarray(X @ log_not.T) + log_not.sum(axis=1)
+        scores: Array = dot(X, params.log_p - log_not) + log_not.sum(axis=1)
         if certain.any():
             present = np.asarray(X @ certain.T.astype(np.float64))
             scores[present < certain.sum(axis=1)] = -np.inf

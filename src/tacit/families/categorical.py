@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -114,7 +115,7 @@ class Categorical(Smoothed):
 
     def encode(self, X: Any) -> Cells:
         """Turn categories into places in the tables; -1 is missing."""
-        codes = _check_codes(X)
+        codes = _check_codes(X, warn=True)
         unknown = codes >= np.array(self.sizes)
         if unknown.any() and self.handle_unknown == "error":
             i, j = np.argwhere(unknown)[0]
@@ -152,19 +153,21 @@ class Categorical(Smoothed):
         """Sum a table over each feature's categories, and repeat the sum for each of them."""
         return np.add.reduceat(table, self._offsets()).repeat(self.sizes, axis=0)
 
+    @cached_property
     def _alpha(self) -> Array:
+        """The smoothing of each line of the table."""
         alpha = np.broadcast_to(np.asarray(self.alpha, dtype=np.float64), (len(self.sizes),))
         return alpha.repeat(self.sizes)[:, None]
 
     def maximize(self, statistics: Counts) -> Params:
         """Return the smoothed ratios of counts (S11); uniform where nothing was seen."""
-        counts = statistics.counts + self._alpha()
+        counts = statistics.counts + self._alpha
         uniform = (1.0 / np.array(self.sizes)).repeat(self.sizes)[:, None]
         return Params(log(ratio(counts, self._totals(counts), uniform)))
 
     def log_prior(self, params: Params) -> float:
         """Return the log density of Dirichlet(alpha + 1) at the params, up to a constant (S13)."""
-        return expected_log(self._alpha(), params.log_p)
+        return expected_log(self._alpha, params.log_p)
 
     def log_joint(self, params: Params, statistics: Counts) -> float:
         """Return C (16) without the class prior's part."""
@@ -195,7 +198,7 @@ class Categorical(Smoothed):
         return int(params.log_p.shape[1]) * (possible - len(self.sizes))
 
 
-def _check_codes(X: Any) -> npt.NDArray[np.int64]:
+def _check_codes(X: Any, warn: bool = False) -> npt.NDArray[np.int64]:
     """Return non-negative numbers as integers, as scikit-learn does, and NaN as -1."""
     X = np.asarray(X, dtype=np.float64)
     missing = np.isnan(X)
@@ -206,7 +209,7 @@ def _check_codes(X: Any) -> npt.NDArray[np.int64]:
         )
     codes = np.where(missing, -1.0, np.minimum(X, 2.0**53)).astype(np.int64)
     broken = ~missing & (codes != X) & (X < 2.0**53)
-    if broken.any():
+    if warn and broken.any():
         i, j = np.argwhere(broken)[0]
         warnings.warn(
             f"Categories are whole numbers; {X[i, j]} in row {i}, column {j} is rounded down. "

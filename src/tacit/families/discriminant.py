@@ -30,8 +30,6 @@ class Params:
 class Moments(Centred):
     """Soft counts (K,), sums (K, d) and scatter around the pilot: (K, d, d), tied (1, d, d)."""
 
-    weight: Array
-    sums: Array
     scatter: Array
 
     def around(self, pilot: Array) -> Self:

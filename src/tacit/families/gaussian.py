@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +31,8 @@ class Normal(Family):
     is scikit-learn's smoothing; stated like this, EM has an objective that never falls. The
     density that predictions use is N(x) itself.
 
-    Squares are never summed raw, which cancels, but around the means of the params at hand; only
-    a start, which has none, sums around the `pilot`.
+    Squares are never summed raw, which cancels, but around the means of the params at hand, or
+    where there are none, around the `pilot`.
 
     Attributes
     ----------
@@ -40,23 +40,26 @@ class Normal(Family):
         The noise as a part of the largest variance of all features.
     noise : float, optional
         The noise itself; else set by `bind`.
-    pilot, spread : ndarray of shape (d,)
-        The mean and the variance of each feature in all rows; set by `bind`.
+    pilot : ndarray of shape (d,) or (K, d)
+        The mean of all rows, set by `bind`, or of each class, set by `around`.
+    spread : ndarray of shape (d,)
+        The variance of each feature in all rows; set by `bind`.
     """
 
     var_smoothing: float = 1e-9
     noise: Any = None
     pilot: Any = None
     spread: Any = None
-    two_pass: ClassVar[bool] = True
 
     def bind(self, X: Any) -> Self:
         """Find the pilot, the spread and the noise."""
         X = self.encode(X)
-        seen = np.ones_like(X.values) if X.observed is None else X.observed
-        n = seen.sum(axis=0)
+        n = np.full(X.values.shape[1], len(X)) if X.observed is None else X.observed.sum(axis=0)
         pilot = ratio(X.values.sum(axis=0), n, 0.0)
-        spread = ratio((((X.values - pilot) * seen) ** 2).sum(axis=0), n, 0.0)
+        centred = X.values - pilot
+        if X.observed is not None:
+            centred *= X.observed
+        spread = ratio((centred**2).sum(axis=0), n, 0.0)
         noise = self.noise
         if noise is None:
             largest = spread.max()
@@ -65,7 +68,12 @@ class Normal(Family):
 
     def adopt(self, other: Self) -> Self:
         """Take the constants of the data from another family."""
-        return replace(self, noise=other.noise, pilot=other.pilot, spread=other.spread)
+        noise = other.noise if self.noise is None else self.noise
+        return replace(self, noise=noise, pilot=other.pilot, spread=other.spread)
+
+    def around(self, statistics: Any) -> Self:
+        """Sum around the means of the classes."""
+        return replace(self, pilot=statistics.means())
 
     def encode(self, X: Any) -> Cells:
         """Mark NaN as missing."""
@@ -93,6 +101,12 @@ class Centred(Sums, ABC):
     """
 
     pilot: Array  # (K, d)
+    weight: Array  # (K,) or (K, d)
+    sums: Array  # (K, d)
+
+    def means(self) -> Array:
+        """Return the means, or the pilot where there is no weight."""
+        return self.pilot + ratio(self.sums, self.weight.reshape(len(self.sums), -1), 0.0)
 
     @abstractmethod
     def around(self, pilot: Array) -> Self:
@@ -108,8 +122,6 @@ class Centred(Sums, ABC):
 class Moments(Centred):
     """Soft counts of observed cells, sums and squares around the pilot, each of shape (K, d)."""
 
-    weight: Array
-    sums: Array
     squares: Array
 
     def around(self, pilot: Array) -> Self:
@@ -169,7 +181,7 @@ class Gaussian(Normal):
         within = np.maximum(squares - n * shift**2, 4.0 * EPS * squares)  # no less than rounding
         # All classes together: what a class without weight in a feature is given.
         total = n.sum(axis=0)
-        centre = ratio((n * mean).sum(axis=0), total, self.pilot)
+        centre = ratio((n * mean).sum(axis=0), total, mean.mean(axis=0))
         everywhere = ratio((within + n * (mean - centre) ** 2).sum(axis=0), total, 1.0)
         variance = ratio(within, n, everywhere) + self.noise
         if (variance <= 0).any():

@@ -11,8 +11,6 @@ from scipy import sparse
 
 from tacit.em import Sums
 from tacit.families.base import Family
-from tacit.families.bernoulli import Bernoulli
-from tacit.families.multinomial import Multinomial
 from tacit.numerics import Array
 from tacit.rows import Blocks
 
@@ -58,7 +56,7 @@ class Mixed(Family):
 
     parts: tuple[Part, ...] = ()
     width: int = 0
-    two_pass: ClassVar[bool] = True
+    takes_sparse: ClassVar[bool] = True
 
     def _replace(self, families: Any) -> Self:
         parts = zip(self.parts, families, strict=True)
@@ -68,9 +66,7 @@ class Mixed(Family):
         """Cut out each part's columns; families that need dense columns get them dense."""
         blocks = (X[:, part.columns] for part in self.parts)
         return [
-            block.toarray()
-            if sparse.issparse(block) and not isinstance(part.family, Bernoulli | Multinomial)
-            else block
+            block.toarray() if sparse.issparse(block) and not part.family.takes_sparse else block
             for part, block in zip(self.parts, blocks, strict=True)
         ]
 
@@ -85,6 +81,13 @@ class Mixed(Family):
         pairs = zip(self.parts, other.parts, strict=True)
         adopted = self._replace([part.family.adopt(old.family) for part, old in pairs])
         return replace(adopted, width=other.width)
+
+    def around(self, statistics: Parts) -> Self:
+        """Let each part count more exactly; the same family if none has to."""
+        pairs = zip(self.parts, statistics.parts, strict=True)
+        families = [part.family.around(own) for part, own in pairs]
+        same = all(new is part.family for new, part in zip(families, self.parts, strict=True))
+        return self if same else self._replace(families)
 
     def extend(self, X: Any, statistics: Parts) -> tuple[Self, Parts]:
         """Widen each part."""

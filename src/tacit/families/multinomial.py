@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,8 @@ class Multinomial(Smoothed):
     >>> np.exp(params.log_p)
     array([[0.625, 0.375]])
     """
+
+    takes_sparse: ClassVar[bool] = True
 
     def encode(self, X: Any) -> Cells:
         """Check that counts are not negative."""
