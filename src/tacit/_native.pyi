@@ -1,9 +1,26 @@
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-def gather(
-    codes: npt.NDArray[np.int32], table: npt.NDArray[np.float64], scores: npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float64]
+
+def gather(codes: npt.NDArray[np.int32], table: Floats, scores: Floats) -> None: ...
+def accumulate(codes: npt.NDArray[np.int32], weights: Floats, counts: Floats) -> None: ...
+def multiply(
+    starts: npt.NDArray[Any],
+    indices: npt.NDArray[Any],
+    values: npt.NDArray[Any],
+    dense: Floats,
+    out: Floats,
+    threads: int,
 ) -> None: ...
-def accumulate(
-    codes: npt.NDArray[np.int32], weights: npt.NDArray[np.float64], counts: npt.NDArray[np.float64]
+def tally(
+    starts: npt.NDArray[Any],
+    indices: npt.NDArray[Any],
+    values: npt.NDArray[Any],
+    label_starts: npt.NDArray[np.int64],
+    labels: npt.NDArray[np.int64],
+    weights: Floats,
+    counts: Floats,
 ) -> None: ...

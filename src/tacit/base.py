@@ -37,11 +37,11 @@ def fit_context(method: Method) -> Method:
     """Check the parameters before a fit, look after scikit-learn's callbacks and BLAS around it."""
 
     @wraps(method)
-    def with_one_blas_thread(*args: Any, **kwargs: Any) -> Any:
-        with engine.one_blas_thread():
-            return method(*args, **kwargs)
+    def in_threads(self: EMEstimator, *args: Any, **kwargs: Any) -> Any:
+        with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs):
+            return method(self, *args, **kwargs)
 
-    checked: Method = _fit_context(prefer_skip_nested_validation=True)(with_one_blas_thread)
+    checked: Method = _fit_context(prefer_skip_nested_validation=True)(in_threads)
     return checked
 
 
@@ -138,9 +138,11 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator):
             raise
         if X.dtype.kind not in "biuf":
             raise ValueError(f"X has dtype {X.dtype}: expected numbers.")
-        if sparse.issparse(X) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
+        if sparse.issparse(X):
+            X.check_format(full_check=True)  # kernels trust the indices
+            if not X.has_canonical_format:
+                X = X.copy()
+                X.sum_duplicates()
         return X
 
     def __sklearn_tags__(self) -> Any:
@@ -285,7 +287,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator):
         """Return p(y | x), log p(x) and log p(x, y) of each row."""
         check_is_fitted(self)
         features = self._model.family.encode(self._check_features(X, reset=False))
-        with engine.one_blas_thread():
+        with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs):
             posterior: tuple[Array, Array, Array] = self._model.posterior(
                 self._params, Rows(features)
             )

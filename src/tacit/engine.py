@@ -11,14 +11,16 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["expect", "native", "one_blas_thread"]
+__all__ = ["expect", "kernel_threads", "multiply", "native", "one_blas_thread", "tally"]
 
 
 def native() -> ModuleType | None:
@@ -79,6 +81,66 @@ def one_blas_thread() -> Iterator[None]:
             _Blas.users -= 1
             if not _Blas.users:
                 _Blas.limit.restore_original_limits()
+
+
+_threads: ContextVar[int] = ContextVar("threads", default=1)
+
+
+@contextmanager
+def kernel_threads(n_jobs: int | None) -> Iterator[None]:
+    """Return a context in which native kernels use as many threads as `n_jobs` says.
+
+    Examples
+    --------
+    >>> with kernel_threads(2):
+    ...     _threads.get()
+    2
+    """
+    token = _threads.set(1 if n_jobs is None else effective_n_jobs(n_jobs))
+    try:
+        yield
+    finally:
+        _threads.reset(token)
+
+
+def multiply(matrix: Any, dense: Any) -> Any:
+    """Return matrix @ dense for a CSR matrix of floats.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> multiply(sparse.csr_array([[0.0, 2.0], [1.0, 1.0]]), np.array([[1.0], [3.0]]))
+    array([[6.],
+           [4.]])
+    """
+    kernels = native()
+    if kernels is None:
+        return np.asarray(matrix @ dense)
+    out = np.empty((matrix.shape[0], dense.shape[1]))
+    arrays = matrix.indptr, matrix.indices, matrix.data
+    kernels.multiply(*arrays, np.ascontiguousarray(dense), out, _threads.get())
+    return out
+
+
+def tally(labels: Any, matrix: Any) -> Any:
+    """Return labels.T @ matrix, dense, for two CSR matrices of floats of which labels is narrow.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> tally(sparse.csr_array([[0.0, 1.0], [2.0, 0.0]]), sparse.csr_array([[3.0], [4.0]]))
+    array([[8.],
+           [3.]])
+    """
+    kernels = native()
+    if kernels is None:
+        return (labels.T.tocsr() @ matrix).toarray()
+    counts = np.zeros((labels.shape[1], matrix.shape[1]))
+    arrays = matrix.indptr, matrix.indices, matrix.data
+    starts, codes = labels.indptr.astype(np.int64), labels.indices.astype(np.int64)
+    kernels.tally(*arrays, starts, codes, labels.data, counts)
+    return counts
 
 
 def expect(model: Any, params: Any, chunks: Sequence[Any], n_jobs: int | None) -> Iterable[Any]:

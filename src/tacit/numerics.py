@@ -6,8 +6,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
-__all__ = ["Array", "dot", "expected_log", "log", "normalize", "product", "ratio"]
+from tacit import engine
+
+__all__ = ["Array", "dot", "expected_log", "log", "normalize", "ratio", "times"]
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
@@ -48,28 +51,23 @@ def dot(X: Any, log_p: Array) -> Array:
     array([[ -2.],
            [-inf]])
     """
+    if log_p.min(initial=0.0) > -np.inf:
+        return times(X, log_p.T)
     impossible = np.isneginf(log_p)
-    if not impossible.any():
-        return np.asarray(X @ log_p.T)
-    result = np.asarray(X @ np.where(impossible, 0.0, log_p).T)
-    result[np.asarray(X @ impossible.T.astype(np.float64)) > 0] = -np.inf
+    result = times(X, np.where(impossible, 0.0, log_p).T)
+    result[times(X, impossible.T.astype(np.float64)) > 0] = -np.inf
     return result
 
 
-def product(weights: Any, X: Any) -> Array:
-    """Return weights.T @ X as a dense array, whichever of the two is sparse.
+def times(X: Any, table: Array) -> Array:
+    """Return X @ table, for X dense or CSR.
 
     Examples
     --------
-    >>> from scipy import sparse
-    >>> product(np.array([[1.0], [2.0]]), sparse.csr_array([[0.0, 1.0], [1.0, 1.0]]))
-    array([[2., 3.]])
+    >>> times(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]))
+    array([[11.]])
     """
-    transposed = weights.T
-    if not isinstance(weights, np.ndarray):  # SciPy would turn X, which is larger, into CSC
-        transposed = transposed.tocsr()
-    result = transposed @ X
-    return np.asarray(result if isinstance(result, np.ndarray) else result.toarray())
+    return np.asarray(engine.multiply(X, table) if sparse.issparse(X) else X @ table)
 
 
 def expected_log(counts: Array, log_p: Array) -> float:

@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tacit import engine
 from tacit.numerics import Array
 
 __all__ = ["CHUNK", "Blocks", "Cells", "Features", "Rows", "cells"]
 
-# Rows in a chunk. It does not depend on the number of threads, so neither do the sums.
+# Rows in a chunk of dense rows.
 CHUNK = 1 << 14
 
 
@@ -26,6 +27,10 @@ class Features(Protocol):
 
     def take(self, rows: Any, /) -> Self:
         """Return these rows, given by a slice or an array of indices."""
+
+    @property
+    def chunk(self) -> int:
+        """How many rows a chunk has. It does not depend on the number of threads."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,27 @@ class Cells:
         return Cells(self.values[rows], None if observed is None or observed.all() else observed)
 
     @cached_property
+    def _by_column(self) -> Any:
+        """The transpose as a CSR matrix, for sums over rows."""
+        return self.values.tocsc().T
+
+    def sums(self, weights: Any) -> Array:
+        """Return weights.T @ values, of shape (K, d), for weights dense or CSR of shape (n, K)."""
+        if not sparse.issparse(self.values):
+            return np.asarray(weights.T @ self.values)
+        if sparse.issparse(weights):
+            return np.asarray(engine.tally(weights, self.values))
+        return np.asarray(engine.multiply(self._by_column, weights).T)
+
+    @property
+    def chunk(self) -> int:
+        """How many rows a chunk has: of sparse rows as many as there are columns at least.
+
+        The statistics of a chunk take a line for each column, and shall not outweigh its rows.
+        """
+        return max(CHUNK, self.values.shape[1]) if sparse.issparse(self.values) else CHUNK
+
+    @cached_property
     def complete(self) -> npt.NDArray[np.bool_]:
         """Whether each row has no missing cell."""
         if self.observed is None:
@@ -72,7 +98,7 @@ class Cells:
 def cells(X: Any) -> Cells:
     """Encode a numeric matrix, in which NaN is a missing cell."""
     if sparse.issparse(X):
-        return Cells(X)
+        return Cells(X if X.dtype.kind == "f" and X.dtype.itemsize >= 4 else X.astype(np.float64))
     X = np.asarray(X, dtype=np.float64)
     missing = np.isnan(X)
     return Cells(np.where(missing, 0.0, X), ~missing) if missing.any() else Cells(X)
@@ -90,6 +116,11 @@ class Blocks:
     def take(self, rows: Any) -> Blocks:
         """Return these rows."""
         return Blocks(tuple(part.take(rows) for part in self.parts))
+
+    @property
+    def chunk(self) -> int:
+        """How many rows a chunk has: what the part with the most columns wants."""
+        return max(part.chunk for part in self.parts)
 
 
 @dataclass(frozen=True)
@@ -123,9 +154,10 @@ class Rows:
         )
 
     def chunks(self) -> Iterator[Rows]:
-        """Cut into chunks of at most `CHUNK` rows."""
-        if len(self) <= CHUNK:
+        """Cut into chunks."""
+        size = self.features.chunk
+        if len(self) <= size:
             yield self
             return
-        for begin in range(0, len(self), CHUNK):
-            yield self.take(slice(begin, begin + CHUNK))
+        for begin in range(0, len(self), size):
+            yield self.take(slice(begin, begin + size))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from tacit.numerics import Array
+from tacit.numerics import Array, expected_log
 
 __all__ = ["Family", "Smoothed"]
 
@@ -125,6 +125,16 @@ class Smoothed(Family):
                 f"All values in alpha must be finite and at least 0. Got {self.alpha}."
             )
         return replace(self, alpha=alpha)
+
+    def smoothing(self, log_p: Array) -> float:
+        """Return alpha · log_p, summed: the log density of Dirichlet(alpha + 1), up to a constant.
+
+        Without smoothing it is nothing, whatever the probabilities (S10).
+        """
+        alpha = np.asarray(self.alpha)
+        if alpha.ndim or not alpha:
+            return expected_log(np.broadcast_to(alpha, log_p.shape), log_p)
+        return float(alpha * log_p.sum())
 
     def adopt(self, other: Self) -> Self:
         """Make alpha an array, as `bind` does."""

@@ -12,7 +12,7 @@ from sklearn.preprocessing import binarize
 
 from tacit.em import Sums
 from tacit.families.base import Smoothed
-from tacit.numerics import Array, dot, expected_log, log, product, ratio
+from tacit.numerics import Array, dot, expected_log, log, ratio, times
 from tacit.rows import Cells, cells
 
 __all__ = ["Bernoulli"]
@@ -78,17 +78,17 @@ class Bernoulli(Smoothed):
         log_not = np.where(certain, 0.0, params.log_not)
         scores: Array = dot(X, params.log_p - log_not) + log_not.sum(axis=1)
         if certain.any():
-            present = np.asarray(X @ certain.T.astype(np.float64))
+            present = times(X, certain.T.astype(np.float64))
             scores[present < certain.sum(axis=1)] = -np.inf
         return scores
 
     def count(self, features: Cells, weights: Any, params: Params | None = None) -> Counts:
         """Sum the weights of ones and of zeros: the numerators of W (20), H, C Fig. 1."""
         X = features.values
-        ones = product(weights, X)
+        ones = features.sums(weights)
         if not sparse.issparse(X):
             observed = 1.0 if features.observed is None else features.observed
-            return Counts(ones, product(weights, observed - X))
+            return Counts(ones, np.asarray(weights.T @ (observed - X)))
         totals = np.asarray(weights.sum(axis=0), dtype=np.float64).reshape(-1, 1)
         zeros = totals - ones
         zeros[zeros < 1e-13 * totals] = 0.0  # the rounding of the two sums: none was zero
@@ -102,8 +102,7 @@ class Bernoulli(Smoothed):
 
     def log_prior(self, params: Params) -> float:
         """Return the log density of Beta(alpha + 1, alpha + 1) at the params (H, S13)."""
-        alpha = np.broadcast_to(self.alpha, params.log_p.shape)
-        return expected_log(alpha, params.log_p) + expected_log(alpha, params.log_not)
+        return self.smoothing(params.log_p) + self.smoothing(params.log_not)
 
     def log_joint(self, params: Params, statistics: Counts) -> float:
         """Return C (16) without the class prior's part."""

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from tacit.em import Sums
 from tacit.families.base import Smoothed
-from tacit.numerics import Array, dot, expected_log, log, product, ratio
+from tacit.numerics import Array, dot, expected_log, log, ratio
 from tacit.rows import Cells, cells
 
 __all__ = ["Multinomial"]
@@ -76,7 +76,7 @@ class Multinomial(Smoothed):
 
     def count(self, features: Cells, weights: Any, params: Params | None = None) -> Counts:
         """Sum words by class (L), with what is expected of missing cells."""
-        words = product(weights, features.values)
+        words = features.sums(weights)
         if features.observed is not None and params is not None:
             length, share = self._observed(params, features)
             weights = weights.toarray() if sparse.issparse(weights) else weights
@@ -102,7 +102,7 @@ class Multinomial(Smoothed):
 
     def log_prior(self, params: Params) -> float:
         """Return the log density of Dirichlet(alpha + 1) at the params, up to a constant (S13)."""
-        return expected_log(np.broadcast_to(self.alpha, params.log_p.shape), params.log_p)
+        return self.smoothing(params.log_p)
 
     def log_joint(self, params: Params, statistics: Counts) -> float:
         """Return the expected log-likelihood of the words."""

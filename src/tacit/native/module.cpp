@@ -3,10 +3,25 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <thread>
+#include <vector>
 
 namespace nb = nanobind;
+
+// A kernel is written once, inlined into a plain function and into one for AVX2 with FMA, and the
+// processor is asked which to call. (GCC's target_clones do nothing for templates.)
+#define TACIT_INLINE inline __attribute__((always_inline))
+#if defined(__x86_64__) && defined(__GNUC__)
+#define TACIT_AVX2 __attribute__((target("avx2,fma")))
+const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+#define TACIT_AVX2
+const bool has_avx2 = false;
+#endif
 
 namespace {
 
@@ -57,10 +72,166 @@ void accumulate(Codes codes, Input weights, Output counts) {
     });
 }
 
+// Four doubles, loaded from anywhere.
+typedef double Four __attribute__((vector_size(32), aligned(8)));
+constexpr std::size_t LANES = 4;
+
+// A compressed sparse matrix: row r holds (indices[p], values[p]) for starts[r] <= p < starts[r + 1].
+template <typename Index, typename Value>
+struct Sparse {
+    const Index *starts;
+    const Index *indices;
+    const Value *values;
+};
+
+// out[r, from .. from + 4 N) = sum of value * dense[index, from .. from + 4 N) over row r, for the
+// rows [begin, end). The N sums stay in registers.
+template <int N, typename Index, typename Value>
+TACIT_INLINE void multiply_block(Sparse<Index, Value> matrix, std::size_t begin, std::size_t end,
+                                 const double *dense, double *out, std::size_t width,
+                                 std::size_t from) {
+    for (std::size_t r = begin; r < end; ++r) {
+        Four sums[N];
+        for (int q = 0; q < N; ++q) sums[q] = Four{0, 0, 0, 0};
+        for (Index p = matrix.starts[r]; p < matrix.starts[r + 1]; ++p) {
+            const std::size_t row = static_cast<std::size_t>(matrix.indices[p]);
+            const double *source = dense + row * width + from;
+            const double value = static_cast<double>(matrix.values[p]);
+            for (int q = 0; q < N; ++q) {
+                sums[q] += value * *reinterpret_cast<const Four *>(source + q * LANES);
+            }
+        }
+        double *target = out + r * width + from;
+        for (int q = 0; q < N; ++q) *reinterpret_cast<Four *>(target + q * LANES) = sums[q];
+    }
+}
+
+// All columns, `width` being a multiple of four: blocks of 24, and what is left.
+template <typename Index, typename Value>
+TACIT_INLINE void multiply_all(Sparse<Index, Value> matrix, std::size_t begin, std::size_t end,
+                               const double *dense, double *out, std::size_t width) {
+    for (std::size_t from = 0; from < width;) {
+        const std::size_t blocks = std::min<std::size_t>((width - from) / LANES, 6);
+        switch (blocks) {
+            case 6: multiply_block<6>(matrix, begin, end, dense, out, width, from); break;
+            case 5: multiply_block<5>(matrix, begin, end, dense, out, width, from); break;
+            case 4: multiply_block<4>(matrix, begin, end, dense, out, width, from); break;
+            case 3: multiply_block<3>(matrix, begin, end, dense, out, width, from); break;
+            case 2: multiply_block<2>(matrix, begin, end, dense, out, width, from); break;
+            default: multiply_block<1>(matrix, begin, end, dense, out, width, from); break;
+        }
+        from += blocks * LANES;
+    }
+}
+
+template <typename Index, typename Value>
+void multiply_plain(Sparse<Index, Value> matrix, std::size_t begin, std::size_t end,
+                    const double *dense, double *out, std::size_t width) {
+    multiply_all(matrix, begin, end, dense, out, width);
+}
+
+template <typename Index, typename Value>
+TACIT_AVX2 void multiply_avx2(Sparse<Index, Value> matrix, std::size_t begin, std::size_t end,
+                              const double *dense, double *out, std::size_t width) {
+    multiply_all(matrix, begin, end, dense, out, width);
+}
+
+// Calls work(begin, end) for parts of the rows of about equal size, each in a thread of its own.
+// A row is in one part whole, so that nothing depends on their number.
+template <typename Index, typename Work>
+void in_threads(const Index *starts, std::size_t rows, int threads, Work work) {
+    const auto cut = [=](int part) {
+        const Index entries = static_cast<Index>(starts[rows] / threads * part);
+        return static_cast<std::size_t>(std::lower_bound(starts, starts + rows, entries) - starts);
+    };
+    std::vector<std::thread> pool;
+    for (int part = 1; part < threads; ++part) {
+        pool.emplace_back(work, cut(part), part + 1 < threads ? cut(part + 1) : rows);
+    }
+    work(std::size_t{0}, threads > 1 ? cut(1) : rows);
+    for (std::thread &thread : pool) thread.join();
+}
+
+template <typename T>
+using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// out = matrix @ dense, for a compressed sparse matrix whose indices the caller has checked.
+template <typename Index, typename Value>
+void multiply(Vector<Index> starts, Vector<Index> indices, Vector<Value> values, Input dense,
+              Output out, int threads) {
+    const std::size_t rows = out.shape(0), classes = out.shape(1);
+    check(starts.shape(0) == rows + 1 && indices.shape(0) == values.shape(0) &&
+              static_cast<std::size_t>(starts.data()[rows]) <= indices.shape(0) &&
+              dense.shape(1) == classes && threads >= 1,
+          "shapes differ");
+    const Sparse<Index, Value> matrix{starts.data(), indices.data(), values.data()};
+    const double *from = dense.data();
+    double *to = out.data();
+    const std::size_t inner = dense.shape(0);
+    nb::gil_scoped_release release;
+    const std::size_t width = (classes + LANES - 1) / LANES * LANES;
+    std::vector<double> wide_from, wide_to;
+    if (width != classes) {  // pad each line with zeros to whole vectors
+        wide_from.assign(inner * width, 0.0);
+        for (std::size_t i = 0; i < inner; ++i) {
+            std::memcpy(&wide_from[i * width], from + i * classes, classes * sizeof(double));
+        }
+        wide_to.resize(rows * width);
+    }
+    const double *source = width == classes ? from : wide_from.data();
+    double *target = width == classes ? to : wide_to.data();
+    in_threads(matrix.starts, rows, threads, [=](std::size_t begin, std::size_t end) {
+        const auto kernel = has_avx2 ? multiply_avx2<Index, Value> : multiply_plain<Index, Value>;
+        kernel(matrix, begin, end, source, target, width);
+        if (target == to) return;
+        for (std::size_t r = begin; r < end; ++r) {
+            std::memcpy(to + r * classes, target + r * width, classes * sizeof(double));
+        }
+    });
+}
+
+// counts[k, :] += weight * row i of the matrix, for each (k, weight) that row i of the labels holds.
+template <typename Index, typename Value>
+void tally(Vector<Index> starts, Vector<Index> indices, Vector<Value> values,
+           Vector<std::int64_t> label_starts, Vector<std::int64_t> labels, Vector<double> weights,
+           Output counts) {
+    const std::size_t rows = starts.shape(0) - 1, width = counts.shape(1);
+    check(label_starts.shape(0) == rows + 1 && labels.shape(0) == weights.shape(0),
+          "shapes differ");
+    const Index *start = starts.data(), *index = indices.data();
+    const Value *value = values.data();
+    const std::int64_t *label_start = label_starts.data(), *label = labels.data();
+    const double *weight = weights.data();
+    double *to = counts.data();
+    nb::gil_scoped_release release;
+    for (std::size_t i = 0; i < rows; ++i) {
+        for (std::int64_t l = label_start[i]; l < label_start[i + 1]; ++l) {
+            double *line = to + static_cast<std::size_t>(label[l]) * width;
+            for (Index p = start[i]; p < start[i + 1]; ++p) {
+                line[index[p]] += weight[l] * static_cast<double>(value[p]);
+            }
+        }
+    }
+}
+
+template <typename Index, typename Value>
+void define_sparse(nb::module_ &m) {
+    m.def("multiply", &multiply<Index, Value>, nb::arg("starts").noconvert(),
+          nb::arg("indices").noconvert(), nb::arg("values").noconvert(), nb::arg("dense"),
+          nb::arg("out").noconvert(), nb::arg("threads"));
+    m.def("tally", &tally<Index, Value>, nb::arg("starts").noconvert(),
+          nb::arg("indices").noconvert(), nb::arg("values").noconvert(), nb::arg("label_starts"),
+          nb::arg("labels"), nb::arg("weights"), nb::arg("counts").noconvert());
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
     m.doc() = "Native kernels of tacit.";
     m.def("gather", &gather, nb::arg("codes"), nb::arg("table"), nb::arg("scores"));
+    define_sparse<std::int32_t, double>(m);
+    define_sparse<std::int64_t, double>(m);
+    define_sparse<std::int32_t, float>(m);
+    define_sparse<std::int64_t, float>(m);
     m.def("accumulate", &accumulate, nb::arg("codes"), nb::arg("weights"), nb::arg("counts"));
 }

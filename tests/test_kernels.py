@@ -1,0 +1,64 @@
+"""Native kernels against NumPy and SciPy, the oracles."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from tacit import _native, engine
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    rows=st.integers(0, 60),
+    columns=st.integers(1, 40),
+    classes=st.integers(1, 60),
+    density=st.sampled_from([0.0, 0.1, 1.0]),
+    index=st.sampled_from([np.int32, np.int64]),
+    value=st.sampled_from([np.float32, np.float64]),
+)
+def test_sparse_products(seed, rows, columns, classes, density, index, value):
+    """Any shape, any number of classes (padded or not), any number of threads, the same bits."""
+    rng = np.random.default_rng(seed)
+    X = sparse.csr_array((rng.random((rows, columns)) < density) * rng.normal(size=(rows, columns)))
+    X = X.astype(value)
+    X.indptr, X.indices = X.indptr.astype(index), X.indices.astype(index)
+    dense = rng.normal(size=(columns, classes))
+    with engine.kernel_threads(1):
+        one = engine.multiply(X, dense)
+    np.testing.assert_allclose(one, X @ dense, rtol=1e-12, atol=1e-12)
+    for threads in (2, 3, 7):
+        with engine.kernel_threads(threads):
+            np.testing.assert_array_equal(engine.multiply(X, dense), one)
+    labels = sparse.csr_array((rng.random((rows, classes)) < 0.3) * rng.random((rows, classes)))
+    expected = (labels.T @ X).toarray()
+    np.testing.assert_allclose(engine.tally(labels, X), expected, rtol=1e-12, atol=1e-6)
+
+
+def test_what_is_not_finite_stays_where_it_is():
+    """-inf in one line of a table touches the rows that use it, and no padding."""
+    X = sparse.csr_array([[1.0, 0.0], [0.0, 1.0]])
+    table = np.array([[0.0, 1.0, 2.0], [-np.inf, 0.0, 3.0]])
+    np.testing.assert_array_equal(engine.multiply(X, table), table)
+
+
+def test_kernels_check_what_they_are_given():
+    codes, table = np.array([[5]], dtype=np.int32), np.zeros((3, 2))
+    with pytest.raises(ValueError, match="outside its table"):
+        _native.gather(codes, table, np.zeros((1, 2)))
+    with pytest.raises(ValueError, match="outside its table"):
+        _native.accumulate(codes, np.zeros((1, 2)), np.zeros((3, 2)))
+    X = sparse.csr_array([[1.0, 0.0], [0.0, 1.0]])
+    with pytest.raises(ValueError, match="shapes differ"):
+        _native.multiply(X.indptr, X.indices, X.data, np.zeros((2, 3)), np.zeros((2, 2)), 1)
+
+
+def test_indices_out_of_range_do_not_reach_the_kernels():
+    import tacit
+
+    X = sparse.csr_array([[1.0, 0.0], [0.0, 1.0]])
+    X.indices[0] = 7
+    with pytest.raises(ValueError, match="indices"):
+        tacit.MultinomialNB().fit(X, [0, 1])
