@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard src/tacit/native/*)
 
-.PHONY: install demo test lint format clean
+.PHONY: install demo test bench lint format clean
 
 install: .venv/installed
 
@@ -20,6 +20,9 @@ demo: install
 
 test: install
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+bench: install
+	$(BIN)/python benchmarks/run.py
 
 lint: install
 	$(BIN)/ruff check .

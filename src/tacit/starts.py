@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from tacit.labels import Labels
-from tacit.numerics import Array
+from tacit.numerics import Array, ratio
 
 __all__ = ["is_random", "responsibilities"]
 
@@ -122,12 +124,13 @@ def _kmeans(X: Any, weight: Array, K: int, rng: np.random.RandomState) -> Array:
     index, which, share = _distinct(X, weight, rng)
     points, missing = X[index], np.isnan(X[index])
     seen = ~missing * share[:, None]
-    means = (np.where(missing, 0.0, points) * seen).sum(axis=0) / np.maximum(
-        seen.sum(axis=0), np.finfo(float).tiny
-    )
+    means = ratio((np.where(missing, 0.0, points) * seen).sum(axis=0), seen.sum(axis=0), 0.0)
     filled = np.where(missing, means, points)
     clusters = min(K, len(np.unique(filled, axis=0)))
-    found = KMeans(clusters, n_init=1, random_state=rng).fit_predict(filled, sample_weight=share)
+    method = KMeans(clusters, n_init=1, random_state=rng)
+    with warnings.catch_warnings():  # fewer clusters than asked for will do for a start
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = method.fit_predict(filled, sample_weight=share)
     return np.asarray(np.eye(K)[found[which]])
 
 

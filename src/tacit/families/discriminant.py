@@ -16,6 +16,11 @@ from tacit.rows import Cells
 __all__ = ["Discriminant", "whiten"]
 
 LOG_2_PI = float(np.log(2.0 * np.pi))
+SINGULAR = (
+    "The covariance of a class is singular: too few rows, or features that are constant or copies "
+    "of each other. Raise var_smoothing (in mixtures reg_covar), choose 'diag' or 'tied', or leave "
+    "features out."
+)
 
 
 @dataclass(frozen=True)
@@ -205,13 +210,13 @@ def whiten(covariance: Array, mask: npt.NDArray[np.bool_] | None = None) -> tupl
     try:
         factor = np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:
-        raise ValueError(
-            "The covariance of a class is singular: too few rows, or features that are constant or "
-            "copies of each other. Raise var_smoothing (in mixtures reg_covar), choose 'diag' or "
-            "'tied', or leave features out."
-        ) from None
+        raise ValueError(SINGULAR) from None
+    pivots = np.diagonal(factor, axis1=1, axis2=2)
+    # What the features before leave of a variance: nothing but rounding is nothing.
+    if (pivots**2 < 1e-13 * np.diagonal(covariance, axis1=1, axis2=2)).any():
+        raise ValueError(SINGULAR)
     inverse = np.linalg.solve(factor, np.broadcast_to(np.eye(factor.shape[1]), factor.shape))
-    return inverse, 2.0 * np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
+    return inverse, 2.0 * np.log(pivots).sum(axis=1)
 
 
 def conditional(covariance: Array, mask: npt.NDArray[np.bool_]) -> tuple[Array, Array]:
