@@ -7,6 +7,14 @@ Floats = npt.NDArray[np.float64]
 
 def gather(codes: npt.NDArray[np.int32], table: Floats, scores: Floats) -> None: ...
 def accumulate(codes: npt.NDArray[np.int32], weights: Floats, counts: Floats) -> None: ...
+def moments(
+    X: Floats,
+    labels: npt.NDArray[np.int64],
+    weights: Floats,
+    pilot: Floats,
+    sums: Floats,
+    squares: Floats,
+) -> None: ...
 def multiply(
     starts: npt.NDArray[Any],
     indices: npt.NDArray[Any],

@@ -78,6 +78,8 @@ def expected_log(counts: Array, log_p: Array) -> float:
     >>> expected_log(np.array([0.0, 2.0]), np.array([-np.inf, -1.0]))
     -2.0
     """
+    if log_p.min(initial=0.0) > -np.inf:
+        return float((counts * log_p).sum())
     if not counts.any():
         return 0.0
     counts, log_p = np.broadcast_arrays(counts, log_p)

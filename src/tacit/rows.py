@@ -100,8 +100,10 @@ def cells(X: Any) -> Cells:
     if sparse.issparse(X):
         return Cells(X if X.dtype.kind == "f" and X.dtype.itemsize >= 4 else X.astype(np.float64))
     X = np.asarray(X, dtype=np.float64)
+    if not np.isnan(X.min(initial=0.0)):
+        return Cells(X)
     missing = np.isnan(X)
-    return Cells(np.where(missing, 0.0, X), ~missing) if missing.any() else Cells(X)
+    return Cells(np.where(missing, 0.0, X), ~missing)
 
 
 @dataclass(frozen=True)

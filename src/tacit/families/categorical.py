@@ -117,6 +117,8 @@ class Categorical(Smoothed):
         """Turn categories into places in the tables; -1 is missing."""
         codes = _check_codes(X, warn=True)
         unknown = codes >= np.array(self.sizes)
+        if not unknown.any() and codes.min(initial=0) >= 0:
+            return Cells((codes + self._offsets()).astype(np.int32))
         if unknown.any() and self.handle_unknown == "error":
             i, j = np.argwhere(unknown)[0]
             raise ValueError(
@@ -200,6 +202,8 @@ class Categorical(Smoothed):
 
 def _check_codes(X: Any, warn: bool = False) -> npt.NDArray[np.int64]:
     """Return non-negative numbers as integers, as scikit-learn does, and NaN as -1."""
+    if X.dtype.kind in "iub" and X.min(initial=0) >= 0:
+        return np.asarray(X, dtype=np.int64)
     X = np.asarray(X, dtype=np.float64)
     missing = np.isnan(X)
     if (X < 0).any():

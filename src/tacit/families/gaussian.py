@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tacit import engine
 from tacit.em import Sums
 from tacit.families.base import Family
 from tacit.numerics import Array, ratio
@@ -78,7 +79,8 @@ class Normal(Family):
     def encode(self, X: Any) -> Cells:
         """Mark NaN as missing."""
         encoded = cells(X)
-        if encoded.values.size and max(encoded.values.max(), -encoded.values.min()) > LARGEST:
+        most = max(encoded.values.max(initial=0.0), -encoded.values.min(initial=0.0))
+        if most > LARGEST:
             raise ValueError(
                 f"X holds numbers beyond {LARGEST:g}, whose squares overflow: rescale the features."
             )
@@ -163,7 +165,14 @@ class Gaussian(Normal):
         X, observed = features.values, features.observed
         shape = weights.shape[1], X.shape[1]
         pilot = np.broadcast_to(self.pilot, shape) if params is None else params.mean
-        weight, sums, squares = np.empty(shape), np.empty(shape), np.empty(shape)
+        weight, sums, squares = np.empty(shape), np.zeros(shape), np.zeros(shape)
+        native = engine.native()
+        if native is not None and observed is None and one_each(weights):
+            labels = weights.indices.astype(np.int64)
+            total = np.bincount(labels, weights.data, minlength=shape[0])
+            pieces = map(np.ascontiguousarray, (X, labels, weights.data, pilot))
+            native.moments(*pieces, sums, squares)
+            return Moments(pilot, np.repeat(total[:, None], shape[1], axis=1), sums, squares)
         for k, rows, w in by_class(weights):
             centred = X[rows] - pilot[k]
             if observed is not None:
@@ -225,6 +234,11 @@ class Gaussian(Normal):
     def n_parameters(self, params: Params) -> int:
         """Return 2 K d."""
         return int(2 * params.mean.size)
+
+
+def one_each(weights: Any) -> bool:
+    """Return whether weights are a CSR matrix with one entry in each row: labels."""
+    return sparse.issparse(weights) and bool((np.diff(weights.indptr) == 1).all())
 
 
 def by_class(weights: Any) -> Iterator[tuple[int, Any, Array]]:

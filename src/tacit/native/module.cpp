@@ -72,6 +72,32 @@ void accumulate(Codes codes, Input weights, Output counts) {
     });
 }
 
+// sums[k, j] += w (x - pilot[k, j]) and squares[k, j] += w (x - pilot[k, j])^2 over the rows x of
+// class k, which is labels[i] for row i, with weight w.
+void moments(Input X, nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig> labels,
+             nb::ndarray<const double, nb::ndim<1>, nb::c_contig> weights, Input pilot, Output sums,
+             Output squares) {
+    const std::size_t rows = X.shape(0), width = X.shape(1), classes = pilot.shape(0);
+    check(labels.shape(0) == rows && weights.shape(0) == rows && pilot.shape(1) == width &&
+              sums.shape(0) == classes && sums.shape(1) == width && squares.shape(0) == classes &&
+              squares.shape(1) == width,
+          "shapes differ");
+    const double *x = X.data();
+    nb::gil_scoped_release release;
+    for (std::size_t i = 0; i < rows; ++i, x += width) {
+        const std::size_t k = static_cast<std::size_t>(labels.data()[i]);
+        check(k < classes, "a label lies outside the classes");
+        const double weight = weights.data()[i];
+        const double *centre = pilot.data() + k * width;
+        double *sum = sums.data() + k * width, *square = squares.data() + k * width;
+        for (std::size_t j = 0; j < width; ++j) {
+            const double apart = x[j] - centre[j];
+            sum[j] += weight * apart;
+            square[j] += weight * apart * apart;
+        }
+    }
+}
+
 // Four doubles, loaded from anywhere.
 typedef double Four __attribute__((vector_size(32), aligned(8)));
 constexpr std::size_t LANES = 4;
@@ -233,5 +259,7 @@ NB_MODULE(_native, m) {
     define_sparse<std::int64_t, double>(m);
     define_sparse<std::int32_t, float>(m);
     define_sparse<std::int64_t, float>(m);
+    m.def("moments", &moments, nb::arg("X"), nb::arg("labels"), nb::arg("weights"),
+          nb::arg("pilot"), nb::arg("sums").noconvert(), nb::arg("squares").noconvert());
     m.def("accumulate", &accumulate, nb::arg("codes"), nb::arg("weights"), nb::arg("counts"));
 }
