@@ -210,8 +210,9 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator):
         loop = ~known & used
         chunks = list(select(rows, loop, labels).chunks()) if loop.any() else []
         fixed = count_known(model, rows, known, labels) if known.any() else None
-        random = previous is None and starts.is_random(self.init, labels, weight)
-        n_starts = self.n_init if chunks and random else 1
+        n_starts = 1
+        if chunks and previous is None and starts.is_random(self.init, labels, weight):
+            n_starts = self.n_init
         report = Reporter(self, data, n_starts)
         found: list[em.Fit[Params, ClassCounts]] = []
         for number in range(1, n_starts + 1):
@@ -260,7 +261,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator):
             warnings.warn(
                 f"EM did not converge in {self.max_iter} rounds: raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=5,  # the caller of fit, behind its decorators
             )
 
     def _exchangeable(self) -> bool:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.multiclass import check_classification_targets
 
 from tacit.numerics import Array, log
 
@@ -75,10 +74,8 @@ def encode(y: Any, classes: Any = None, missing_label: Any = None) -> Labels:
                 "Every label is missing. Name the classes with classes=..., or, to find groups "
                 "without labels, use a mixture such as tacit.MultinomialMixture."
             )
-        if given.dtype.kind == "f" and np.isinf(given).any():
-            raise ValueError("y contains infinity: expected labels, missing ones as NaN or None.")
-        check_classification_targets(given)
         known_classes = np.unique(given)
+        _check_names(known_classes)
         _warn_about_missing(known_classes)
     codes = np.full(len(values), -1)
     codes[~missing] = _codes(given, known_classes)
@@ -161,6 +158,21 @@ def _check_classes(classes: Any, missing_label: Any) -> npt.NDArray[Any]:
     return unique
 
 
+def _check_names(classes: npt.NDArray[Any]) -> None:
+    """Refuse numbers that measure something; labels are text or whole numbers."""
+    if classes.dtype.kind == "f":
+        if np.isinf(classes).any():
+            raise ValueError("y contains infinity: expected labels, missing ones as NaN or None.")
+        if (classes != np.floor(classes)).any():
+            broken = classes[classes != np.floor(classes)][0]
+            raise ValueError(
+                f"Unknown label type: continuous. Labels are text or whole numbers; found {broken}."
+            )
+    elif classes.dtype.kind not in "biuUO":
+        kind = "bytes" if classes.dtype.kind == "S" else classes.dtype
+        raise ValueError(f"Unknown label type: {kind}. Labels are text or whole numbers.")
+
+
 def _warn_about_missing(classes: npt.NDArray[Any]) -> None:
     """Warn of classes that look like marks of a missing label."""
     if classes.dtype.kind == "U" and "nan" in classes:
@@ -180,6 +192,10 @@ def _warn_about_missing(classes: npt.NDArray[Any]) -> None:
 
 
 def _codes(given: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    if given.dtype.kind in "iu" and classes.dtype.kind in "iu":  # no need to sort them again
+        codes = np.searchsorted(classes, given).clip(max=len(classes) - 1)
+        if (classes[codes] == given).all():
+            return codes
     unique, inverse = np.unique(given, return_inverse=True)
     place = {name: code for code, name in enumerate(classes.tolist())}
     strange = [name for name in unique.tolist() if name not in place]

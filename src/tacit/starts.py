@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from tacit.labels import Labels
@@ -121,6 +120,8 @@ def _seeds(X: Any, weight: Array, K: int, rng: np.random.RandomState) -> Array:
 
 def _kmeans(X: Any, weight: Array, K: int, rng: np.random.RandomState) -> Array:
     """Return the clusters that k-means finds, missing cells at the mean of their column."""
+    from sklearn.cluster import KMeans  # takes as long to import as all the rest
+
     index, which, share = _distinct(X, weight, rng)
     points, missing = X[index], np.isnan(X[index])
     seen = ~missing * share[:, None]

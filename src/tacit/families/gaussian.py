@@ -57,10 +57,10 @@ class Normal(Family):
         X = self.encode(X)
         n = np.full(X.values.shape[1], len(X)) if X.observed is None else X.observed.sum(axis=0)
         pilot = ratio(X.values.sum(axis=0), n, 0.0)
-        centred = X.values - pilot
-        if X.observed is not None:
-            centred *= X.observed
-        spread = ratio((centred**2).sum(axis=0), n, 0.0)
+        everyone = sparse.csr_array(
+            (np.ones(len(X)), np.zeros(len(X), dtype=np.int64), np.arange(len(X) + 1)), (len(X), 1)
+        )
+        spread = ratio(sum_around(X, everyone, pilot[None, :])[1][0], n, 0.0)
         noise = self.noise
         if noise is None:
             largest = spread.max()
@@ -162,25 +162,12 @@ class Gaussian(Normal):
 
     def count(self, features: Cells, weights: Any, params: Params | None = None) -> Moments:
         """Sum weights, values and squares around the means of the params."""
-        X, observed = features.values, features.observed
-        shape = weights.shape[1], X.shape[1]
+        observed, shape = features.observed, (weights.shape[1], features.values.shape[1])
         pilot = np.broadcast_to(self.pilot, shape) if params is None else params.mean
-        weight, sums, squares = np.empty(shape), np.zeros(shape), np.zeros(shape)
-        native = engine.native()
-        if native is not None and observed is None and one_each(weights):
-            labels = weights.indices.astype(np.int64)
-            total = np.bincount(labels, weights.data, minlength=shape[0])
-            pieces = map(np.ascontiguousarray, (X, labels, weights.data, pilot))
-            native.moments(*pieces, sums, squares)
-            return Moments(pilot, np.repeat(total[:, None], shape[1], axis=1), sums, squares)
+        weight = np.empty(shape)
         for k, rows, w in by_class(weights):
-            centred = X[rows] - pilot[k]
-            if observed is not None:
-                centred *= observed[rows]
             weight[k] = w.sum() if observed is None else w @ observed[rows]
-            sums[k] = w @ centred
-            squares[k] = w @ centred**2
-        return Moments(pilot, weight, sums, squares)
+        return Moments(pilot, weight, *sum_around(features, weights, pilot))
 
     def maximize(self, statistics: Moments) -> Params:
         """Return weighted means and variances; those of all rows where a class has no weight."""
@@ -236,9 +223,23 @@ class Gaussian(Normal):
         return int(2 * params.mean.size)
 
 
-def one_each(weights: Any) -> bool:
-    """Return whether weights are a CSR matrix with one entry in each row: labels."""
-    return sparse.issparse(weights) and bool((np.diff(weights.indptr) == 1).all())
+def sum_around(features: Cells, weights: Any, pilot: Array) -> tuple[Array, Array]:
+    """Return the weighted sums of observed values and squares around the pilot of each class."""
+    X, observed, native = features.values, features.observed, engine.native()
+    sums, squares = np.zeros(pilot.shape), np.zeros(pilot.shape)
+    labelled = sparse.issparse(weights) and bool((np.diff(weights.indptr) == 1).all())
+    if native is not None and observed is None and labelled:
+        labels = weights.indices.astype(np.int64)
+        pieces = map(np.ascontiguousarray, (X, labels, weights.data, pilot))
+        native.moments(*pieces, sums, squares)
+        return sums, squares
+    for k, rows, w in by_class(weights):
+        centred = X[rows] - pilot[k]
+        if observed is not None:
+            centred *= observed[rows]
+        sums[k] = w @ centred
+        squares[k] = w @ centred**2
+    return sums, squares
 
 
 def by_class(weights: Any) -> Iterator[tuple[int, Any, Array]]:
