@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from tacit import _native, engine
+from tacit.numerics import normalize
 
 
 @settings(max_examples=150, deadline=None)
@@ -35,6 +36,21 @@ def test_sparse_products(seed, rows, columns, classes, density, index, value):
     labels = sparse.csr_array((rng.random((rows, classes)) < 0.3) * rng.random((rows, classes)))
     expected = (labels.T @ X).toarray()
     np.testing.assert_allclose(engine.tally(labels, X), expected, rtol=1e-12, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(0, 2), (1, 1), (7, 2), (50, 5)])
+def test_posteriors(shape, monkeypatch):
+    joint = np.random.default_rng(0).normal(size=shape) * 50
+    joint[::3, 0] = -np.inf
+    joint[1::5] = -np.inf
+    native = normalize(joint)
+    for threads in (2, 5):
+        with engine.kernel_threads(threads):
+            for a, b in zip(normalize(joint), native, strict=True):
+                np.testing.assert_array_equal(a, b)
+    monkeypatch.setenv("TACIT_ENGINE", "numpy")
+    for a, b in zip(normalize(joint), native, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-14)
 
 
 def test_what_is_not_finite_stays_where_it_is():

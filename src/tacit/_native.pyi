@@ -15,6 +15,7 @@ def moments(
     sums: Floats,
     squares: Floats,
 ) -> None: ...
+def normalize(joint: Floats, log_p: Floats, threads: int) -> None: ...
 def multiply(
     starts: npt.NDArray[Any],
     indices: npt.NDArray[Any],

@@ -20,7 +20,15 @@ import numpy as np
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["expect", "kernel_threads", "multiply", "native", "one_blas_thread", "tally"]
+__all__ = [
+    "expect",
+    "kernel_threads",
+    "multiply",
+    "native",
+    "normalize",
+    "one_blas_thread",
+    "tally",
+]
 
 
 def native() -> ModuleType | None:
@@ -121,6 +129,24 @@ def multiply(matrix: Any, dense: Any) -> Any:
     arrays = matrix.indptr, matrix.indices, matrix.data
     kernels.multiply(*arrays, np.ascontiguousarray(dense), out, _threads.get())
     return out
+
+
+def normalize(log_joint: Any) -> Any:
+    """Return p(y | x) and log p(x) of rows of log p(x, y): the native form of the oracle's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> responsibilities, log_p = normalize(np.log([[0.1, 0.3]]))
+    >>> responsibilities.round(12), np.exp(log_p).round(12)
+    (array([[0.25, 0.75]]), array([0.4]))
+    """
+    responsibilities = np.array(log_joint, dtype=np.float64, order="C")
+    log_p = np.empty(len(responsibilities))
+    kernels = native()
+    assert kernels is not None
+    kernels.normalize(responsibilities, log_p, _threads.get())
+    return responsibilities, log_p
 
 
 def tally(labels: Any, matrix: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -98,6 +98,8 @@ def normalize(log_joint: Array) -> tuple[Array, Array]:
     >>> responsibilities.round(12), np.exp(log_p).round(12)
     (array([[0.25, 0.75]]), array([0.4]))
     """
+    if engine.native() is not None:
+        return cast("tuple[Array, Array]", engine.normalize(log_joint))
     top = log_joint.max(axis=1)
     impossible = np.isneginf(top)
     responsibilities = np.exp(log_joint - np.where(impossible, 0.0, top)[:, None])

@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -98,9 +99,11 @@ void moments(Input X, nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig>
     }
 }
 
-// Four doubles, loaded from anywhere.
-typedef double Four __attribute__((vector_size(32), aligned(8)));
-constexpr std::size_t LANES = 4;
+// L doubles, loaded from anywhere. (As a template argument the type would lose its alignment.)
+template <int L>
+struct Vectors {
+    typedef double type __attribute__((vector_size(L * sizeof(double)), aligned(8)));
+};
 
 // A compressed sparse matrix: row r holds (indices[p], values[p]) for starts[r] <= p < starts[r + 1].
 template <typename Index, typename Value>
@@ -110,43 +113,48 @@ struct Sparse {
     const Value *values;
 };
 
-// out[r, from .. from + 4 N) = sum of value * dense[index, from .. from + 4 N) over row r, for the
-// rows [begin, end). The N sums stay in registers.
-template <int N, typename Index, typename Value>
+// out[r, from ..] = sum of value * dense[index, from ..] over row r, N vectors wide, for the rows
+// [begin, end). The N sums stay in registers.
+template <int N, int L, typename Index, typename Value>
 TACIT_INLINE void multiply_block(Sparse<Index, Value> matrix, std::size_t begin, std::size_t end,
                                  const double *dense, double *out, std::size_t width,
                                  std::size_t from) {
+    typedef typename Vectors<L>::type Lanes;
     for (std::size_t r = begin; r < end; ++r) {
-        Four sums[N];
-        for (int q = 0; q < N; ++q) sums[q] = Four{0, 0, 0, 0};
+        Lanes sums[N];
+        for (int q = 0; q < N; ++q) sums[q] = Lanes{};
         for (Index p = matrix.starts[r]; p < matrix.starts[r + 1]; ++p) {
             const std::size_t row = static_cast<std::size_t>(matrix.indices[p]);
             const double *source = dense + row * width + from;
             const double value = static_cast<double>(matrix.values[p]);
             for (int q = 0; q < N; ++q) {
-                sums[q] += value * *reinterpret_cast<const Four *>(source + q * LANES);
+                sums[q] += value * *reinterpret_cast<const Lanes *>(source + q * L);
             }
         }
         double *target = out + r * width + from;
-        for (int q = 0; q < N; ++q) *reinterpret_cast<Four *>(target + q * LANES) = sums[q];
+        for (int q = 0; q < N; ++q) *reinterpret_cast<Lanes *>(target + q * L) = sums[q];
     }
 }
 
-// All columns, `width` being a multiple of four: blocks of 24, and what is left.
+// All columns, `width` being two or a multiple of four: blocks of 24, and what is left.
 template <typename Index, typename Value>
 TACIT_INLINE void multiply_all(Sparse<Index, Value> matrix, std::size_t begin, std::size_t end,
                                const double *dense, double *out, std::size_t width) {
+    if (width == 2) {
+        multiply_block<1, 2>(matrix, begin, end, dense, out, width, 0);
+        return;
+    }
     for (std::size_t from = 0; from < width;) {
-        const std::size_t blocks = std::min<std::size_t>((width - from) / LANES, 6);
+        const std::size_t blocks = std::min<std::size_t>((width - from) / 4, 6);
         switch (blocks) {
-            case 6: multiply_block<6>(matrix, begin, end, dense, out, width, from); break;
-            case 5: multiply_block<5>(matrix, begin, end, dense, out, width, from); break;
-            case 4: multiply_block<4>(matrix, begin, end, dense, out, width, from); break;
-            case 3: multiply_block<3>(matrix, begin, end, dense, out, width, from); break;
-            case 2: multiply_block<2>(matrix, begin, end, dense, out, width, from); break;
-            default: multiply_block<1>(matrix, begin, end, dense, out, width, from); break;
+            case 6: multiply_block<6, 4>(matrix, begin, end, dense, out, width, from); break;
+            case 5: multiply_block<5, 4>(matrix, begin, end, dense, out, width, from); break;
+            case 4: multiply_block<4, 4>(matrix, begin, end, dense, out, width, from); break;
+            case 3: multiply_block<3, 4>(matrix, begin, end, dense, out, width, from); break;
+            case 2: multiply_block<2, 4>(matrix, begin, end, dense, out, width, from); break;
+            default: multiply_block<1, 4>(matrix, begin, end, dense, out, width, from); break;
         }
-        from += blocks * LANES;
+        from += blocks * 4;
     }
 }
 
@@ -195,7 +203,7 @@ void multiply(Vector<Index> starts, Vector<Index> indices, Vector<Value> values,
     double *to = out.data();
     const std::size_t inner = dense.shape(0);
     nb::gil_scoped_release release;
-    const std::size_t width = (classes + LANES - 1) / LANES * LANES;
+    const std::size_t width = classes <= 2 ? 2 : (classes + 3) / 4 * 4;
     std::vector<double> wide_from, wide_to;
     if (width != classes) {  // pad each line with zeros to whole vectors
         wide_from.assign(inner * width, 0.0);
@@ -240,6 +248,36 @@ void tally(Vector<Index> starts, Vector<Index> indices, Vector<Value> values,
     }
 }
 
+// Each row of log p(x, y) becomes p(y | x), and log_p its log p(x); zeros and -inf if it is all -inf.
+void normalize(Output joint, nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu> log_p,
+               int threads) {
+    const std::size_t rows = joint.shape(0), classes = joint.shape(1);
+    check(log_p.shape(0) == rows && threads >= 1, "shapes differ");
+    double *all = joint.data(), *log_sums = log_p.data();
+    nb::gil_scoped_release release;
+    const auto work = [=](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+            double *row = all + i * classes;
+            const double top = *std::max_element(row, row + classes);
+            if (std::isinf(top)) {
+                std::fill(row, row + classes, 0.0);
+                log_sums[i] = top;
+                continue;
+            }
+            double total = 0;
+            for (std::size_t k = 0; k < classes; ++k) total += row[k] = std::exp(row[k] - top);
+            for (std::size_t k = 0; k < classes; ++k) row[k] /= total;
+            log_sums[i] = top + std::log(total);
+        }
+    };
+    std::vector<std::thread> pool;
+    for (int part = 1; part < threads; ++part) {
+        pool.emplace_back(work, rows * part / threads, rows * (part + 1) / threads);
+    }
+    work(0, rows / threads);
+    for (std::thread &thread : pool) thread.join();
+}
+
 template <typename Index, typename Value>
 void define_sparse(nb::module_ &m) {
     m.def("multiply", &multiply<Index, Value>, nb::arg("starts").noconvert(),
@@ -259,6 +297,8 @@ NB_MODULE(_native, m) {
     define_sparse<std::int64_t, double>(m);
     define_sparse<std::int32_t, float>(m);
     define_sparse<std::int64_t, float>(m);
+    m.def("normalize", &normalize, nb::arg("joint").noconvert(), nb::arg("log_p").noconvert(),
+          nb::arg("threads"));
     m.def("moments", &moments, nb::arg("X"), nb::arg("labels"), nb::arg("weights"),
           nb::arg("pilot"), nb::arg("sums").noconvert(), nb::arg("squares").noconvert());
     m.def("accumulate", &accumulate, nb::arg("codes"), nb::arg("weights"), nb::arg("counts"));
