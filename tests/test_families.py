@@ -150,7 +150,7 @@ def test_digits_whose_pixels_have_no_variance():
     ours, theirs = tacit.GaussianNB().fit(X, y), sklearn.naive_bayes.GaussianNB().fit(X, y)
     np.testing.assert_allclose(ours.var_, theirs.var_, rtol=1e-10)
     np.testing.assert_allclose(
-        ours.predict_joint_log_proba(X), theirs.predict_joint_log_proba(X), rtol=1e-10
+        ours.predict_joint_log_proba(X), theirs.predict_joint_log_proba(X), rtol=1e-10, atol=1e-10
     )
 
 

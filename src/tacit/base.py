@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -46,7 +47,7 @@ def fit_context(method: Method) -> Method:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class EMEstimator(CallbackSupportMixin, BaseEstimator):
+class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     """Base of all estimators. Their constructors are made by `dataclass`: they only store."""
 
     max_iter: int = 500
@@ -102,14 +103,17 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator):
 
     # What a kind of features brings (see tacit.kinds): its family, its attributes, its checks.
 
+    @abstractmethod
     def _family(self) -> Family:
-        raise NotImplementedError
+        """Return the family, not yet bound to data."""
 
+    @abstractmethod
     def _feature_attributes(self, params: Any, statistics: Any, family: Any) -> dict[str, Any]:
-        raise NotImplementedError
+        """Return the fitted attributes that describe the features."""
 
+    @abstractmethod
     def _class_attributes(self, params: Params, statistics: ClassCounts) -> dict[str, Any]:
-        raise NotImplementedError
+        """Return those that describe the classes."""
 
     def _accepts_sparse(self) -> bool:
         return False

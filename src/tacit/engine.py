@@ -25,9 +25,9 @@ __all__ = [
     "kernel_threads",
     "multiply",
     "native",
-    "normalize",
     "one_blas_thread",
     "tally",
+    "threads",
 ]
 
 
@@ -101,7 +101,7 @@ def kernel_threads(n_jobs: int | None) -> Iterator[None]:
     Examples
     --------
     >>> with kernel_threads(2):
-    ...     _threads.get()
+    ...     threads()
     2
     """
     token = _threads.set(1 if n_jobs is None else effective_n_jobs(n_jobs))
@@ -109,6 +109,11 @@ def kernel_threads(n_jobs: int | None) -> Iterator[None]:
         yield
     finally:
         _threads.reset(token)
+
+
+def threads() -> int:
+    """Return how many threads native kernels use here."""
+    return _threads.get()
 
 
 def multiply(matrix: Any, dense: Any) -> Any:
@@ -127,26 +132,8 @@ def multiply(matrix: Any, dense: Any) -> Any:
         return np.asarray(matrix @ dense)
     out = np.empty((matrix.shape[0], dense.shape[1]))
     arrays = matrix.indptr, matrix.indices, matrix.data
-    kernels.multiply(*arrays, np.ascontiguousarray(dense), out, _threads.get())
+    kernels.multiply(*arrays, np.ascontiguousarray(dense), out, threads())
     return out
-
-
-def normalize(log_joint: Any) -> Any:
-    """Return p(y | x) and log p(x) of rows of log p(x, y): the native form of the oracle's.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> responsibilities, log_p = normalize(np.log([[0.1, 0.3]]))
-    >>> responsibilities.round(12), np.exp(log_p).round(12)
-    (array([[0.25, 0.75]]), array([0.4]))
-    """
-    responsibilities = np.array(log_joint, dtype=np.float64, order="C")
-    log_p = np.empty(len(responsibilities))
-    kernels = native()
-    assert kernels is not None
-    kernels.normalize(responsibilities, log_p, _threads.get())
-    return responsibilities, log_p
 
 
 def tally(labels: Any, matrix: Any) -> Any:
@@ -171,14 +158,14 @@ def tally(labels: Any, matrix: Any) -> Any:
 
 def expect(model: Any, params: Any, chunks: Sequence[Any], n_jobs: int | None) -> Iterable[Any]:
     """Return the statistics of every chunk, in order."""
-    threads = min(len(chunks), 1 if n_jobs is None else effective_n_jobs(n_jobs))
-    if threads <= 1:
+    workers = min(len(chunks), 1 if n_jobs is None else effective_n_jobs(n_jobs))
+    if workers <= 1:
         return (model.expect(params, chunk) for chunk in chunks)
-    return _expect_in_threads(model, params, chunks, threads)
+    return _expect_in_threads(model, params, chunks, workers)
 
 
 def _expect_in_threads(
-    model: Any, params: Any, chunks: Sequence[Any], threads: int
+    model: Any, params: Any, chunks: Sequence[Any], workers: int
 ) -> Iterator[Any]:
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(workers) as pool:
         yield from pool.map(lambda chunk: model.expect(params, chunk), chunks)

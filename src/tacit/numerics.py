@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -98,8 +98,11 @@ def normalize(log_joint: Array) -> tuple[Array, Array]:
     >>> responsibilities.round(12), np.exp(log_p).round(12)
     (array([[0.25, 0.75]]), array([0.4]))
     """
-    if engine.native() is not None:
-        return cast("tuple[Array, Array]", engine.normalize(log_joint))
+    kernels = engine.native()
+    if kernels is not None:
+        posterior, log_p = np.array(log_joint, order="C"), np.empty(len(log_joint))
+        kernels.normalize(posterior, log_p, engine.threads())
+        return posterior, log_p
     top = log_joint.max(axis=1)
     impossible = np.isneginf(top)
     responsibilities = np.exp(log_joint - np.where(impossible, 0.0, top)[:, None])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -43,9 +44,9 @@ class Classifier(ClassifierMixin, EMEstimator):
         "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
     }
 
+    @abstractmethod
     def _given_prior(self, K: int) -> Array | None:
         """Return the class prior if it is not to be estimated."""
-        raise NotImplementedError
 
     def _checked_prior(self, labels: Labels) -> Array | None:
         prior = self._given_prior(len(labels.classes))
