@@ -60,6 +60,9 @@ class Bernoulli(Smoothed):
         """Turn values into zeros and ones, keeping NaN as missing."""
         if self.binarize is None:
             X = _check_binary(X)
+        elif sparse.issparse(X) and self.binarize >= 0 and (X.data > self.binarize).all():
+            ones = np.ones(len(X.data))  # what is stored is 1: the structure stays as it is
+            X = type(X)((ones, X.indices, X.indptr), shape=X.shape, copy=False)
         elif sparse.issparse(X):
             X = binarize(X, threshold=self.binarize)
         else:
