@@ -118,7 +118,7 @@ def polca_start(X, K, rng):
 
 @pytest.mark.parametrize("init", ["random", polca_start])
 def test_every_start_ends_in_a_known_maximum_of_gss82(init):
-    """S20: poLCA's five; 52 % of its starts found the best. Of 300 here: 48 % ("random"), 54 %."""
+    """S20: poLCA's five local maxima, from its kind of start and from ours."""
     mixture = tacit.CategoricalMixture(3, n_init=20, init=init, **TIGHT)
     mixture.fit(**patterns(answers("gss82")))
     away = np.abs(mixture.start_objectives_[:, None] - GSS82_MAXIMA)

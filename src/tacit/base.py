@@ -24,12 +24,12 @@ from tacit import em, engine, starts
 from tacit.callbacks import CallbackSupportMixin, Reporter
 from tacit.families import Family
 from tacit.labels import Labels
-from tacit.naivebayes import ClassCounts, NaiveBayes, Params
+from tacit.naivebayes import ClassCounts, NaiveBayes, Params, count_known, select
 from tacit.numerics import Array
 from tacit.rows import Rows
 from tacit.shared_docs import SHARED
 
-__all__ = ["EMEstimator", "check_weight", "count_known", "fit_context", "select"]
+__all__ = ["EMEstimator", "check_weight", "fit_context"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -154,7 +154,6 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._accepts_sparse()
         tags.input_tags.allow_nan = True
-        tags.non_deterministic = False
         return tags
 
     def _attributes(
@@ -179,14 +178,14 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _previous(self, X: Any, labels: Labels) -> tuple[Family, ClassCounts]:
         """Return the family and statistics of the fit before, for a warm start."""
-        before = self.__dict__["_fitted_on"]
+        before = self._fitted_on
         now = labels.classes.tolist(), X.shape[1]
         if before != now:
             raise ValueError(
                 f"warm_start=True, but the fit before had classes {before[0]} and {before[1]} "
                 f"features, and this one has {now[0]} and {now[1]}. Set warm_start=False."
             )
-        old: ClassCounts = self.__dict__["_statistics"]
+        old: ClassCounts = self._statistics
         family, features = self._model.family.extend(X, old.features)
         return family, replace(old, features=features)
 
@@ -249,7 +248,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             statistics = model.reorder(statistics, order)
             params = model.maximize(statistics)
         self._set(self._attributes(model, params, statistics))
-        self._fitted_on = labels.classes.tolist(), X.shape[1]
+        self._fitted_on: tuple[list[Any], int] = labels.classes.tolist(), X.shape[1]
         same = max(10 * self.tol * weight.sum(), 1e-9 * abs(best.objective))
         self.start_objectives_ = objectives
         self.n_best_starts_ = int((objectives >= best.objective - same).sum())
@@ -363,33 +362,6 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """Return the number of free parameters of the fitted model."""
         check_is_fitted(self)
         return int(self._model.n_parameters(self._params))
-
-
-def select(rows: Rows, mask: npt.NDArray[np.bool_], labels: Labels) -> Rows:
-    """Return the rows of a mask with their evidence, if there is any."""
-    chosen = rows if mask.all() else rows.take(np.flatnonzero(mask))
-    if labels.unknown[mask].all():
-        return chosen
-    return Rows(chosen.features, labels.log_evidence()[mask], chosen.weight)
-
-
-def count_known(
-    model: NaiveBayes,
-    rows: Rows,
-    known: npt.NDArray[np.bool_],
-    labels: Labels,
-) -> ClassCounts:
-    """Return the statistics of rows whose label is known, and whose cells are all observed."""
-    chosen = rows if known.all() else rows.take(np.flatnonzero(known))
-    codes = labels.codes[known]
-    weight = np.ones(len(codes)) if chosen.weight is None else chosen.weight
-    one_hot = sparse.csr_array(
-        (weight, codes, np.arange(len(codes) + 1)), (len(codes), len(labels.classes))
-    )
-    rows = Rows(chosen.features)
-    counts = model.count(rows, one_hot)
-    exact = model.family.around(counts.features)
-    return counts if exact is model.family else replace(model, family=exact).count(rows, one_hot)
 
 
 def check_weight(sample_weight: Any, X: Any) -> Array:

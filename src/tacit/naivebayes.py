@@ -12,13 +12,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from tacit.em import Statistics
 from tacit.families.base import Family
+from tacit.labels import Labels
 from tacit.numerics import Array, expected_log, log, normalize, ratio
 from tacit.rows import Rows
 
-__all__ = ["ClassCounts", "NaiveBayes", "Params"]
+__all__ = ["ClassCounts", "NaiveBayes", "Params", "count_known", "select"]
 
 
 @dataclass(frozen=True)
@@ -163,3 +165,30 @@ class NaiveBayes:
         """Return the number of free parameters."""
         own = 0 if self.class_prior is not None else len(params.class_log_prior) - 1
         return own + self.family.n_parameters(params.features)
+
+
+def select(rows: Rows, mask: npt.NDArray[np.bool_], labels: Labels) -> Rows:
+    """Return the rows of a mask with their evidence, if there is any."""
+    chosen = rows if mask.all() else rows.take(np.flatnonzero(mask))
+    if labels.unknown[mask].all():
+        return chosen
+    return Rows(chosen.features, labels.log_evidence()[mask], chosen.weight)
+
+
+def count_known(
+    model: NaiveBayes,
+    rows: Rows,
+    known: npt.NDArray[np.bool_],
+    labels: Labels,
+) -> ClassCounts:
+    """Return the statistics of rows whose label is known, and whose cells are all observed."""
+    chosen = rows if known.all() else rows.take(np.flatnonzero(known))
+    codes = labels.codes[known]
+    weight = np.ones(len(codes)) if chosen.weight is None else chosen.weight
+    one_hot = sparse.csr_array(
+        (weight, codes, np.arange(len(codes) + 1)), (len(codes), len(labels.classes))
+    )
+    rows = Rows(chosen.features)
+    counts = model.count(rows, one_hot)
+    exact = model.family.around(counts.features)
+    return counts if exact is model.family else replace(model, family=exact).count(rows, one_hot)

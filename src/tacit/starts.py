@@ -54,7 +54,8 @@ def responsibilities(
         start[soft] *= rng.uniform(0.9, 1.1, size=(int(soft.sum()), K))
     if not isinstance(init, str):
         start *= _given(init, X, n, K, rng)
-        start[~start.any(axis=1)] = np.exp(labels.log_evidence())[~start.any(axis=1)]
+        ruled_out = ~start.any(axis=1)  # by the two together: the evidence holds
+        start[ruled_out] = np.exp(labels.log_evidence())[ruled_out]
     start /= start.sum(axis=1, keepdims=True)
     if not isinstance(init, str):
         _refuse_symmetry(start[weight > 0][:, unnamed], labels.classes[unnamed])

@@ -12,9 +12,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length
 
-from tacit.base import EMEstimator, check_weight, count_known, fit_context, select
+from tacit.base import EMEstimator, check_weight, fit_context
 from tacit.labels import Labels, encode
-from tacit.naivebayes import ClassCounts, NaiveBayes, Params
+from tacit.naivebayes import ClassCounts, NaiveBayes, Params, count_known, select
 from tacit.numerics import Array, log
 from tacit.rows import Rows
 

@@ -162,11 +162,13 @@ class Gaussian(Normal):
 
     def count(self, features: Cells, weights: Any, params: Params | None = None) -> Moments:
         """Sum weights, values and squares around the means of the params."""
-        observed, shape = features.observed, (weights.shape[1], features.values.shape[1])
+        shape = weights.shape[1], features.values.shape[1]
         pilot = np.broadcast_to(self.pilot, shape) if params is None else params.mean
-        weight = np.empty(shape)
-        for k, rows, w in by_class(weights):
-            weight[k] = w.sum() if observed is None else w @ observed[rows]
+        if features.observed is None:
+            total = np.asarray(weights.sum(axis=0), dtype=np.float64)
+            weight = np.repeat(total.reshape(-1, 1), shape[1], axis=1)
+        else:
+            weight = np.asarray(weights.T @ features.observed.astype(np.float64))
         return Moments(pilot, weight, *sum_around(features, weights, pilot))
 
     def maximize(self, statistics: Moments) -> Params:
