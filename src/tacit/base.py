@@ -228,7 +228,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             watch = report.start(number, model)
             run = em.fit(
                 model,
-                chunks,
+                [chunk.fresh() for chunk in chunks],
                 start,
                 fixed=fixed,
                 max_iter=self.max_iter,

@@ -116,8 +116,12 @@ def threads() -> int:
     return _threads.get()
 
 
+def _floats(values: Any) -> Any:
+    return values if values.dtype in (np.float64, np.float32) else values.astype(np.float64)
+
+
 def multiply(matrix: Any, dense: Any) -> Any:
-    """Return matrix @ dense for a CSR matrix of floats.
+    """Return matrix @ dense for a CSR matrix.
 
     Examples
     --------
@@ -131,7 +135,7 @@ def multiply(matrix: Any, dense: Any) -> Any:
     if kernels is None:
         return np.asarray(matrix @ dense)
     out = np.empty((matrix.shape[0], dense.shape[1]))
-    arrays = matrix.indptr, matrix.indices, matrix.data
+    arrays = matrix.indptr, matrix.indices, _floats(matrix.data)
     kernels.multiply(*arrays, np.ascontiguousarray(dense), out, threads())
     return out
 
@@ -150,7 +154,7 @@ def tally(labels: Any, matrix: Any) -> Any:
     if kernels is None:
         return (labels.T.tocsr() @ matrix).toarray()
     counts = np.zeros((labels.shape[1], matrix.shape[1]))
-    arrays = matrix.indptr, matrix.indices, matrix.data
+    arrays = matrix.indptr, matrix.indices, _floats(matrix.data)
     starts, codes = labels.indptr.astype(np.int64), labels.indices.astype(np.int64)
     kernels.tally(*arrays, starts, codes, labels.data, counts)
     return counts

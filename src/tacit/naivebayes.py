@@ -109,6 +109,9 @@ class NaiveBayes:
 
     def expect(self, params: Params, rows: Rows) -> ClassCounts:
         """Return soft counts: C Fig. 1 step 1, W (21) and (22), L "E-step"."""
+        found = self.family.expect(params.features, rows, params.class_log_prior, self.hard)
+        if found is not None:
+            return ClassCounts(*found)
         responsibilities, log_p, joint = self.posterior(params, rows, fitting=True)
         if self.hard:  # H "Hidden class variable"
             best = responsibilities.argmax(axis=1)

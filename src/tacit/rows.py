@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
-from tacit import engine
+from tacit.bags import Memory
 from tacit.numerics import Array
 
 __all__ = ["CHUNK", "Blocks", "Cells", "Features", "Rows", "cells"]
@@ -35,11 +34,11 @@ class Features(Protocol):
 
 @dataclass(frozen=True)
 class Cells:
-    """A table of numbers, dense or CSR, with the missing cells marked.
+    """A dense table of numbers, with the missing cells marked.
 
     Attributes
     ----------
-    values : ndarray or sparse matrix of shape (n, d)
+    values : ndarray of shape (n, d)
         Zero where a cell is missing.
     observed : boolean ndarray of shape (n, d), or None
         None when every cell is observed.
@@ -56,26 +55,14 @@ class Cells:
         observed = None if self.observed is None else self.observed[rows]
         return Cells(self.values[rows], None if observed is None or observed.all() else observed)
 
-    @cached_property
-    def _by_column(self) -> Any:
-        """The transpose as a CSR matrix, for sums over rows."""
-        return self.values.tocsc().T
-
     def sums(self, weights: Any) -> Array:
         """Return weights.T @ values, of shape (K, d), for weights dense or CSR of shape (n, K)."""
-        if not sparse.issparse(self.values):
-            return np.asarray(weights.T @ self.values)
-        if sparse.issparse(weights):
-            return np.asarray(engine.tally(weights, self.values))
-        return np.asarray(engine.multiply(self._by_column, weights).T)
+        return np.asarray(weights.T @ self.values)
 
     @property
     def chunk(self) -> int:
-        """How many rows a chunk has: of sparse rows as many as there are columns at least.
-
-        The statistics of a chunk take a line for each column, and shall not outweigh its rows.
-        """
-        return max(CHUNK, self.values.shape[1]) if sparse.issparse(self.values) else CHUNK
+        """How many rows a chunk has."""
+        return CHUNK
 
     @cached_property
     def complete(self) -> npt.NDArray[np.bool_]:
@@ -96,9 +83,7 @@ class Cells:
 
 
 def cells(X: Any) -> Cells:
-    """Encode a numeric matrix, in which NaN is a missing cell."""
-    if sparse.issparse(X):
-        return Cells(X if X.dtype.kind == "f" and X.dtype.itemsize >= 4 else X.astype(np.float64))
+    """Encode a dense numeric matrix, in which NaN is a missing cell."""
     X = np.asarray(X, dtype=np.float64)
     if not np.isnan(X.min(initial=0.0)):
         return Cells(X)
@@ -121,8 +106,8 @@ class Blocks:
 
     @property
     def chunk(self) -> int:
-        """How many rows a chunk has: what the part with the most columns wants."""
-        return max(part.chunk for part in self.parts)
+        """How many rows a chunk has: few enough for every part."""
+        return min(part.chunk for part in self.parts)
 
 
 @dataclass(frozen=True)
@@ -138,11 +123,14 @@ class Rows:
         between for a soft label. None when nothing is known of any label.
     weight : ndarray of shape (n,), or None
         None when every row counts once.
+    memory : Memory, optional
+        What the rounds of one fit leave for the next.
     """
 
     features: Features
     evidence: Array | None = None
     weight: Array | None = None
+    memory: Memory | None = None
 
     def __len__(self) -> int:
         return len(self.features)
@@ -154,6 +142,10 @@ class Rows:
             None if self.evidence is None else self.evidence[rows],
             None if self.weight is None else self.weight[rows],
         )
+
+    def fresh(self) -> Rows:
+        """Return the same rows with an empty memory, for the rounds of a fit."""
+        return replace(self, memory=Memory())
 
     def chunks(self) -> Iterator[Rows]:
         """Cut into chunks."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.numerics import Array, expected_log
+from tacit.rows import Rows
 
 __all__ = ["Family", "Smoothed"]
 
@@ -62,6 +63,16 @@ class Family(ABC):
 
         `params` say what to expect of cells whose statistics depend on it (see `complete`).
         """
+
+    def expect(
+        self, params: Any, rows: Rows, log_prior: Array, hard: bool
+    ) -> tuple[float, Array, Any] | None:
+        """Score, normalise and count in one go, if there is a kernel for it; else return None.
+
+        Returns the log-likelihood, the counts of the classes and the statistics, of rows with the
+        class prior `log_prior` (see `tacit.naivebayes.NaiveBayes.expect`, whose way is the oracle).
+        """
+        return None
 
     def complete(self, features: Any) -> npt.NDArray[np.bool_]:
         """Return the rows whose statistics, given the label, do not depend on the params."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.preprocessing import binarize
 
+from tacit import engine
+from tacit.bags import Bags, Weights, bags
 from tacit.em import Sums
-from tacit.families.base import Smoothed
+from tacit.families.linear import Linear, Ratios, by_column
 from tacit.numerics import Array, dot, expected_log, log, ratio, times
 from tacit.rows import Cells, cells
 
@@ -19,23 +22,61 @@ __all__ = ["Bernoulli"]
 
 
 @dataclass(frozen=True)
-class Params:
-    """log p(x_j = 1 | y) and log p(x_j = 0 | y), each of shape (K, d)."""
+class Params(Ratios):
+    """p(x_j = 1 | y) and p(x_j = 0 | y): the counts of ones and zeros, smoothed by alpha.
 
-    log_p: Array
-    log_not: Array
+    `seen` is their sum, of shape (K, d), or (K, 1) where that is the same for all columns.
+    """
+
+    zeros: Array
+    seen: Array
+
+    @cached_property
+    def _logs(self) -> tuple[Array, Array]:
+        """The smoothed ratios of counts, C (3), H, W (14); 1/2 where nothing was seen."""
+        kernels, (K, d) = engine.native(), self.counts.shape
+        if kernels is None:
+            totals = self.counts + self.zeros + 2.0 * self.alpha
+            p = ratio(self.counts + self.alpha, totals, 0.5)
+            return log(p), log(ratio(self.zeros + self.alpha, totals, 0.5))
+        tables = np.empty((d, K)), np.empty((d, K))
+        pieces = by_column(self.counts), by_column(self.zeros), np.atleast_1d(self.alpha)
+        kernels.log_odds(*pieces, *tables, engine.threads())
+        return tables[0].T, tables[1].T
+
+    @property
+    def log_p(self) -> Array:
+        """Log p(x_j = 1 | y), of shape (K, d)."""
+        return self._logs[0]
+
+    @property
+    def log_not(self) -> Array:
+        """Log p(x_j = 0 | y), of shape (K, d)."""
+        return self._logs[1]
+
+    def _weights(self, real: Any) -> Weights | None:
+        """Return the log-odds; the constants are the sums of log_not: every feature absent."""
+        totals = self.seen + 2.0 * self.alpha
+        if totals.shape[1] > 1 or not totals.all():
+            return None
+        weights, doubtful = self._prepare(real, self.zeros, np.log(totals[:, 0]))
+        return weights if doubtful else None  # the absence of a certain feature is another matter
 
 
 @dataclass(frozen=True)
 class Counts(Sums):
-    """Soft counts of ones and of zeros among the observed cells, each of shape (K, d)."""
+    """Soft counts of ones and of zeros among the observed cells, each of shape (K, d).
+
+    `seen`, their sum, has the shape (K, 1) where that is the same for all columns.
+    """
 
     ones: Array
     zeros: Array
+    seen: Array
 
 
 @dataclass(frozen=True)
-class Bernoulli(Smoothed):
+class Bernoulli(Linear):
     """p(x | y) = prod_j p_j(x_j | y) for x_j in {0, 1} or {-1, +1}: C Def. 1, H, W (3)-(5).
 
     Attributes
@@ -54,9 +95,7 @@ class Bernoulli(Smoothed):
 
     binarize: float | None = 0.0
 
-    takes_sparse: ClassVar[bool] = True
-
-    def encode(self, X: Any) -> Cells:
+    def encode(self, X: Any) -> Cells | Bags:
         """Turn values into zeros and ones, keeping NaN as missing."""
         if self.binarize is None:
             X = _check_binary(X)
@@ -67,12 +106,12 @@ class Bernoulli(Smoothed):
             X = binarize(X, threshold=self.binarize)
         else:
             X = np.where(np.isnan(X), np.nan, np.greater(X, self.binarize))
-        return cells(X)
+        return bags(X) if sparse.issparse(X) else cells(X)
 
-    def score(self, params: Params, features: Cells, fitting: bool = False) -> Array:
+    def score(self, params: Params, features: Cells | Bags, fitting: bool = False) -> Array:
         """Return sum_j x_j log p_j + (1 - x_j) log(1 - p_j), W (5)."""
         X = features.values
-        if not sparse.issparse(X):
+        if isinstance(features, Cells):
             zeros = 1.0 - X if features.observed is None else features.observed - X
             return dot(X, params.log_p) + dot(zeros, params.log_not)
         # Every feature absent, corrected where one is present: only non-zeros are visited. A
@@ -85,26 +124,33 @@ class Bernoulli(Smoothed):
             scores[present < certain.sum(axis=1)] = -np.inf
         return scores
 
-    def count(self, features: Cells, weights: Any, params: Params | None = None) -> Counts:
+    def count(self, features: Cells | Bags, weights: Any, params: Params | None = None) -> Counts:
         """Sum the weights of ones and of zeros: the numerators of W (20), H, C Fig. 1."""
-        X = features.values
         ones = features.sums(weights)
-        if not sparse.issparse(X):
-            observed = 1.0 if features.observed is None else features.observed
-            return Counts(ones, np.asarray(weights.T @ (observed - X)))
-        totals = np.asarray(weights.sum(axis=0), dtype=np.float64).reshape(-1, 1)
-        zeros = totals - ones
-        zeros[zeros < 1e-13 * totals] = 0.0  # the rounding of the two sums: none was zero
-        return Counts(ones, zeros)
+        classes = np.asarray(weights.sum(axis=0), dtype=np.float64).reshape(-1, 1)
+        if isinstance(features, Bags):
+            return self._counts(ones, classes, classes)
+        X, observed = features.values, features.observed
+        if observed is None:
+            return Counts(ones, np.asarray(weights.T @ (1.0 - X)), classes)
+        zeros = np.asarray(weights.T @ (observed - X))
+        return Counts(ones, zeros, ones + zeros)
+
+    def _counts(self, words: Array, totals: Array, classes: Array) -> Counts:
+        seen = classes.reshape(-1, 1)
+        zeros = seen - words
+        zeros[zeros < 1e-13 * seen] = 0.0  # the rounding of the two sums: none was zero
+        return Counts(words, zeros, seen)
 
     def maximize(self, statistics: Counts) -> Params:
-        """Return the smoothed ratios of counts, C (3), H, W (14); 1/2 where nothing was seen."""
-        totals = statistics.ones + statistics.zeros + 2.0 * self.alpha
-        p = ratio(statistics.ones + self.alpha, totals, 0.5)
-        return Params(log(p), log(ratio(statistics.zeros + self.alpha, totals, 0.5)))
+        """Return the smoothed ratios of counts, C (3), H, W (14)."""
+        alpha = np.asarray(self.alpha)
+        return Params(statistics.ones, alpha, statistics.zeros, statistics.seen)
 
     def log_prior(self, params: Params) -> float:
         """Return the log density of Beta(alpha + 1, alpha + 1) at the params (H, S13)."""
+        if params.density is not None:
+            return params.density
         return self.smoothing(params.log_p) + self.smoothing(params.log_not)
 
     def log_joint(self, params: Params, statistics: Counts) -> float:
@@ -115,7 +161,7 @@ class Bernoulli(Smoothed):
 
     def reorder(self, statistics: Counts, order: npt.NDArray[np.intp]) -> Counts:
         """Return the statistics with the classes in another order."""
-        return Counts(statistics.ones[order], statistics.zeros[order])
+        return Counts(statistics.ones[order], statistics.zeros[order], statistics.seen[order])
 
     def sample(
         self,
@@ -130,7 +176,7 @@ class Bernoulli(Smoothed):
 
     def n_parameters(self, params: Params) -> int:
         """Return K d."""
-        return int(params.log_p.size)
+        return int(params.counts.size)
 
 
 def _check_binary(X: Any) -> Any:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tacit import engine
+from tacit.bags import Bags, Weights, bags
 from tacit.em import Sums
-from tacit.families.base import Smoothed
+from tacit.families.linear import Linear, Ratios, by_column, expected_logs
 from tacit.numerics import Array, dot, expected_log, log, ratio
 from tacit.rows import Cells, cells
 
@@ -20,22 +23,46 @@ LARGEST = 1e290
 
 
 @dataclass(frozen=True)
-class Params:
-    """log p(t | y), of shape (K, V)."""
+class Params(Ratios):
+    """p(t | y): the counts of words and, of shape (K,), their totals, both smoothed by alpha."""
 
-    log_p: Array
+    totals: Array
+
+    @cached_property
+    def log_totals(self) -> Array:
+        """Log of the smoothed totals."""
+        d, alpha = self.counts.shape[1], self.alpha
+        return log(self.totals + (alpha.sum() if alpha.ndim else d * alpha))
+
+    @cached_property
+    def log_p(self) -> Array:
+        """Log of the smoothed ratios of counts (L, S11), (K, V); uniform where nothing was seen."""
+        kernels, (K, d) = engine.native(), self.counts.shape
+        if kernels is None:
+            totals = np.exp(self.log_totals)[:, None]
+            return log(ratio(self.counts + self.alpha, totals, 1.0 / d))
+        table = np.empty((d, K))
+        pieces = by_column(self.counts), np.atleast_1d(self.alpha), self.log_totals
+        kernels.log_shares(*pieces, table, engine.threads())
+        return table.T
+
+    def _weights(self, real: Any) -> Weights | None:
+        if np.isinf(self.log_totals).any():
+            return None
+        return self._prepare(real, None, self.log_totals)[0]
 
 
 @dataclass(frozen=True)
 class Counts(Sums):
-    """Soft counts of words by class, of shape (K, V), and of rows by class, of shape (K,)."""
+    """Soft counts of words by class, of shape (K, V), their totals, and of rows, of shape (K,)."""
 
     words: Array
+    totals: Array
     rows: Array
 
 
 @dataclass(frozen=True)
-class Multinomial(Smoothed):
+class Multinomial(Linear):
     """p(x | y) = prod_t p(t | y)^x_t, the words in sequence: no multinomial coefficient (L).
 
     Where the count of a word is missing, the other words of the row are taken as drawn from what
@@ -51,9 +78,7 @@ class Multinomial(Smoothed):
     array([[0.625, 0.375]])
     """
 
-    takes_sparse: ClassVar[bool] = True
-
-    def encode(self, X: Any) -> Cells:
+    def encode(self, X: Any) -> Cells | Bags:
         """Check that counts are not negative."""
         values = X.data if sparse.issparse(X) else X
         if float(np.nanmax(values, initial=0.0)) > LARGEST:
@@ -63,26 +88,30 @@ class Multinomial(Smoothed):
                 "Negative values in data passed to Multinomial (input X): counts cannot be "
                 "negative. Use BernoulliNB for presence and absence, GaussianNB for numbers."
             )
-        return cells(X)
+        return bags(X) if sparse.issparse(X) else cells(X)
 
-    def score(self, params: Params, features: Cells, fitting: bool = False) -> Array:
+    def score(self, params: Params, features: Cells | Bags, fitting: bool = False) -> Array:
         """Return sum_t x_t log p(t | y)."""
         scores = dot(features.values, params.log_p)
-        if features.observed is not None:
+        if isinstance(features, Cells) and features.observed is not None:
             length, share = self._observed(params, features)
             log_share = np.where(length > 0, log(share), 0.0)
             scores -= np.where(np.isneginf(scores), 0.0, length * log_share)
         return scores
 
-    def count(self, features: Cells, weights: Any, params: Params | None = None) -> Counts:
+    def count(self, features: Cells | Bags, weights: Any, params: Params | None = None) -> Counts:
         """Sum words by class (L), with what is expected of missing cells."""
         words = features.sums(weights)
-        if features.observed is not None and params is not None:
+        if isinstance(features, Cells) and features.observed is not None and params is not None:
             length, share = self._observed(params, features)
             weights = weights.toarray() if sparse.issparse(weights) else weights
             expected = ratio(weights * length, share, 0.0)
             words = words + (expected.T @ ~features.observed) * np.exp(params.log_p)
-        return Counts(words, np.asarray(weights.sum(axis=0), dtype=np.float64).ravel())
+        classes = np.asarray(weights.sum(axis=0), dtype=np.float64).ravel()
+        return self._counts(words, words.sum(axis=1), classes)
+
+    def _counts(self, words: Array, totals: Array, classes: Array) -> Counts:
+        return Counts(words, totals, classes)
 
     def _observed(self, params: Params, features: Cells) -> tuple[Array, Array]:
         """Return each row's observed words, (n, 1), and their share of the vocabulary, (n, K)."""
@@ -91,26 +120,28 @@ class Multinomial(Smoothed):
         share[features.complete] = 1.0
         return features.values.sum(axis=1, keepdims=True), share
 
-    def complete(self, features: Cells) -> npt.NDArray[np.bool_]:
+    def complete(self, features: Cells | Bags) -> npt.NDArray[np.bool_]:
         """Return the rows without a missing cell."""
-        return features.complete
+        return features.complete if isinstance(features, Cells) else super().complete(features)
 
     def maximize(self, statistics: Counts) -> Params:
-        """Return the smoothed ratios of counts (L, S11); uniform where nothing was seen."""
-        words = statistics.words + self.alpha
-        return Params(log(ratio(words, words.sum(axis=1, keepdims=True), 1.0 / words.shape[1])))
+        """Return the smoothed ratios of counts (L, S11)."""
+        return Params(statistics.words, np.asarray(self.alpha), statistics.totals)
 
     def log_prior(self, params: Params) -> float:
         """Return the log density of Dirichlet(alpha + 1) at the params, up to a constant (S13)."""
-        return self.smoothing(params.log_p)
+        return self.smoothing(params.log_p) if params.density is None else params.density
 
     def log_joint(self, params: Params, statistics: Counts) -> float:
         """Return the expected log-likelihood of the words."""
-        return expected_log(statistics.words, params.log_p)
+        if np.isinf(params.log_totals).any():
+            return expected_log(statistics.words, params.log_p)
+        of_words = expected_logs(statistics.words, params.counts, params.alpha)
+        return of_words - float(statistics.totals @ params.log_totals)
 
     def reorder(self, statistics: Counts, order: npt.NDArray[np.intp]) -> Counts:
         """Return the statistics with the classes in another order."""
-        return Counts(statistics.words[order], statistics.rows[order])
+        return Counts(statistics.words[order], statistics.totals[order], statistics.rows[order])
 
     def sample(
         self,
@@ -120,7 +151,7 @@ class Multinomial(Smoothed):
         rng: np.random.RandomState,
     ) -> Array:
         """Draw counts; a document's length is Poisson around its class's mean length."""
-        mean_length = ratio(statistics.words.sum(axis=1), statistics.rows, 0.0)
+        mean_length = ratio(statistics.totals, statistics.rows, 0.0)
         p = np.exp(params.log_p)
         p /= p.sum(axis=1, keepdims=True)
         lengths = rng.poisson(mean_length[labels])
@@ -129,4 +160,4 @@ class Multinomial(Smoothed):
 
     def n_parameters(self, params: Params) -> int:
         """Return K (V - 1)."""
-        return int(params.log_p.shape[0] * (params.log_p.shape[1] - 1))
+        return int(params.counts.shape[0] * (params.counts.shape[1] - 1))

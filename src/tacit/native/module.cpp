@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "arrays.h"
+
 namespace nb = nanobind;
 
 // A kernel is written once, inlined into a plain function and into one for AVX2 with FMA, and the
@@ -292,6 +294,8 @@ void define_sparse(nb::module_ &m) {
 
 NB_MODULE(_native, m) {
     m.doc() = "Native kernels of tacit.";
+    tacit::define_bags(m);
+    tacit::define_tables(m);
     m.def("gather", &gather, nb::arg("codes"), nb::arg("table"), nb::arg("scores"));
     define_sparse<std::int32_t, double>(m);
     define_sparse<std::int64_t, double>(m);

@@ -1,0 +1,566 @@
+// The sparse rows of a fit, packed once for its rounds, and what EM asks of them.
+#include "bags.h"
+
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+
+#include "arrays.h"
+#include "sums.h"
+
+namespace tacit {
+namespace {
+
+constexpr std::size_t stripe = 512;     // rows that one task scores
+constexpr std::size_t block = 64;       // rows whose scores are held before their softmax
+constexpr std::size_t slice = 1 << 15;  // entries of the columns that one task counts
+
+constexpr std::size_t slack = 8;        // numbers behind a table that a whole vector may read
+
+// How many scores a row takes: whole vectors. Tables have no such gaps: a vector may read into the
+// next line, and what it finds there counts for nothing.
+template <typename Real>
+std::size_t padded(std::size_t classes) {
+    constexpr std::size_t lanes = 32 / sizeof(Real);
+    return classes <= 4 ? 4 : (classes + lanes - 1) / lanes * lanes;
+}
+
+template <typename T>
+struct Found {  // what kind of numbers the values are
+    bool one = true, byte = true, single = true, small = true;
+    void see(T value) {
+        const double x = static_cast<double>(value);
+        small &= x >= -65536.0 && x <= 65536.0;
+        one &= x == 1.0;
+        byte &= x >= 0.0 && x <= 255.0 && x == static_cast<double>(static_cast<std::uint8_t>(x));
+        single &= x == static_cast<double>(static_cast<float>(x));
+    }
+};
+
+template <typename From, typename To>
+std::unique_ptr<char[]> converted(const From *from, std::size_t size, int threads) {
+    std::unique_ptr<char[]> own(new char[size * sizeof(To) + 1]);
+    To *to = reinterpret_cast<To *>(own.get());
+    share_ranges(size, 1 << 18, threads, [=](std::size_t begin, std::size_t end) {
+        for (std::size_t p = begin; p < end; ++p) to[p] = static_cast<To>(from[p]);
+    });
+    return own;
+}
+
+class Bags {
+  public:
+    Bags(Anything starts, Anything indices, Anything values, std::size_t columns,
+         std::optional<Vector<const std::int64_t>> picked, int threads)
+        : columns_(columns), held_indices_(indices), held_values_(values) {
+        check(indices.shape(0) == values.shape(0) && starts.shape(0) >= 1 && threads >= 1 &&
+                  columns <= 0x7fffffff,
+              "shapes differ");
+        const bool wide = starts.dtype() == nb::dtype<std::int64_t>();
+        check(starts.dtype() == indices.dtype() &&
+                  (wide || starts.dtype() == nb::dtype<std::int32_t>()),
+              "indices must be int32 or int64");
+        {
+            nb::gil_scoped_release release;
+            pack(starts, picked, wide, threads);
+        }
+        if (rows_.own_indices) held_indices_ = Anything();
+        if (rows_.values != values.data()) held_values_ = Anything();
+    }
+
+    std::size_t rows() const { return rows_.lines; }
+    std::size_t entries() const { return entries_; }
+    bool small() const { return small_; }
+
+    // The same entries by columns. Rows are cut into parts that threads share; within a column the
+    // rows keep their order.
+    void transpose(int threads) {
+        if (by_column_.begin) return;
+        nb::gil_scoped_release release;
+        const std::size_t parts = std::max<std::size_t>(
+            1, std::min<std::size_t>(static_cast<std::size_t>(threads), entries_ / (1 << 16)));
+        std::vector<std::vector<std::int64_t>> places(parts);
+        const std::size_t lines = rows_.lines;
+        with_types(rows_, [&](auto rows) {
+            share(parts, threads, [&](std::size_t part) {
+                std::vector<std::int64_t> &count = places[part];
+                count.assign(columns_, 0);
+                for (std::size_t i = lines * part / parts; i < lines * (part + 1) / parts; ++i) {
+                    for (std::int64_t p = rows.begin[i]; p < rows.end[i]; ++p) ++count[rows.indices[p]];
+                }
+            });
+        });
+        Side &side = by_column_;
+        side.lines = columns_;
+        side.bounds.resize(columns_ + 1);
+        std::int64_t total = 0;
+        for (std::size_t j = 0; j < columns_; ++j) {
+            side.bounds[j] = total;
+            for (std::vector<std::int64_t> &count : places) {
+                const std::int64_t own = count[j];
+                count[j] = total;
+                total += own;
+            }
+        }
+        side.bounds[columns_] = total;
+        side.kind = rows_.kind;
+        side.narrow = lines <= 0x10000;
+        const std::size_t width = side.narrow ? 2 : 4;
+        side.own_indices.reset(new char[(entries_ + ahead) * width]);
+        std::memset(side.own_indices.get() + entries_ * width, 0, ahead * width);
+        side.own_values.reset(new char[entries_ * size_of(side.kind) + 1]);
+        side.indices = side.own_indices.get();
+        side.values = side.own_values.get();
+        with_types(rows_, [&](auto rows) {
+            share(parts, threads, [&](std::size_t part) {
+                const std::size_t first = lines * part / parts, last = lines * (part + 1) / parts;
+                std::int64_t *place = places[part].data();
+                side.narrow ? scatter<std::uint16_t>(rows, first, last, place)
+                            : scatter<std::int32_t>(rows, first, last, place);
+            });
+        });
+        side.begin = side.bounds.data();
+        side.end = side.begin + 1;
+        cuts_ = cuts(side, slice);
+    }
+
+    // The E-step in one pass: the posteriors, times the weights, go into `kept`, of shape
+    // (rows, stride); `classes` gets their sums, and the log-likelihood is returned, without the
+    // part that the centring of the table took away.
+    //
+    // Where `again`, `kept` holds the posteriors of a round before, and rows of which none moved by
+    // more than `still` stay as they are there. Then what moved is returned as well: the rows and
+    // by how much; or nothing, if too many did for it to be worth while.
+    template <typename Real>
+    nb::object expect(Vector<const Real> table, Vector<const double> constants,
+                      std::optional<Matrix<const double>> evidence,
+                      std::optional<Vector<const double>> weight, Vector<const double> prior,
+                      bool hard, Vector<Real> kept, Vector<double> classes, bool again, double still,
+                      int threads) {
+        const std::size_t K = constants.shape(0), stride = padded<Real>(K), n = rows_.lines;
+        check(table.shape(0) >= columns_ * K + slack && kept.shape(0) >= n * K + slack && classes.shape(0) == K && prior.shape(0) == K && threads >= 1 &&
+                  (!evidence || (evidence->shape(0) == n && evidence->shape(1) == K)) &&
+                  (!weight || weight->shape(0) == n),
+              "shapes differ");
+        std::vector<Real> base(stride, -std::numeric_limits<Real>::infinity());
+        for (std::size_t k = 0; k < K; ++k) base[k] = static_cast<Real>(constants.data()[k]);
+        const double *log_evidence = evidence ? evidence->data() : nullptr;
+        const double *weights = weight ? weight->data() : nullptr, *log_prior = prior.data();
+        const Real *from = table.data();
+        Real *to = kept.data();
+        Stripes<Real> stripes(n, K, stride, again);
+        {
+            nb::gil_scoped_release release;
+            with_types(rows_, [&](auto rows) {
+                share((n + stripe - 1) / stripe, threads, [&](std::size_t task) {
+                    std::vector<Real> scores(block * stride);
+                    double tops[block], totals[block];
+                    for (std::size_t first = task * stripe; first < std::min(n, (task + 1) * stripe);
+                         first += block) {
+                        const std::size_t count = std::min(block, n - first);
+                        best<Score>(rows, first, count, from, K, base.data(), stride, scores.data());
+                        if (log_evidence) add(scores.data(), count, stride, log_evidence + first * K, K);
+                        if (hard) {
+                            choose(scores.data(), count, stride, tops, totals);
+                        } else {
+                            best<Softmax>(scores.data(), count, stride, tops, totals);
+                        }
+                        for (std::size_t i = 0; i < count; ++i) {
+                            if (!std::isinf(tops[i])) continue;
+                            const double *own = log_evidence ? log_evidence + (first + i) * K : nullptr;
+                            guess(scores.data() + i * stride, log_prior, own, K, hard);
+                        }
+                        const double *w = weights ? weights + first : nullptr;
+                        stripes.keep(task, first, count, scores.data(), w, to, static_cast<Real>(still));
+                        stripes.add(task, count, tops, totals, w);
+                    }
+                });
+            });
+        }
+        const double log_likelihood = stripes.total(classes.data());
+        return nb::make_tuple(log_likelihood, stripes.moved());
+    }
+
+    // The E-step of two classes by their log-odds: `table` has one number a column, `kept` the
+    // posterior of class 1, times the weight.
+    double expect_odds(Vector<const float> table, double constant,
+                       std::optional<Vector<const double>> weight, Vector<float> kept,
+                       Vector<double> classes, int threads) {
+        const std::size_t n = rows_.lines;
+        check(table.shape(0) == columns_ && kept.shape(0) == n && classes.shape(0) == 2 &&
+                  threads >= 1 && (!weight || weight->shape(0) == n),
+              "shapes differ");
+        const double *weights = weight ? weight->data() : nullptr;
+        const float *from = table.data();
+        float *to = kept.data();
+        const std::size_t tasks = (n + stripe - 1) / stripe;
+        std::vector<double> sums(3 * tasks);
+        nb::gil_scoped_release release;
+        with_types(rows_, [&](auto rows) {
+            share(tasks, threads, [&](std::size_t task) {
+                double *own = &sums[3 * task];
+                const std::size_t first = task * stripe, count = std::min(stripe, n - first);
+                float ones[stripe], zeros[stripe];
+                double log_p[stripe];
+                for (std::size_t i = count; i < (count + 7) / 8 * 8; ++i) ones[i] = 0;
+                best<ScoreOdds>(rows, first, count, from, static_cast<float>(constant), ones);
+                best<SoftmaxOdds>(ones, zeros, log_p, (count + 7) / 8 * 8);
+                for (std::size_t i = 0; i < count; ++i) {
+                    const double w = weights ? weights[first + i] : 1.0;
+                    own[0] += w * log_p[i];
+                    own[1] += w * static_cast<double>(zeros[i]);
+                    own[2] += w * static_cast<double>(ones[i]);
+                    to[first + i] = static_cast<float>(w * static_cast<double>(ones[i]));
+                }
+            });
+        });
+        double total[3] = {0, 0, 0};
+        for (std::size_t task = 0; task < tasks; ++task) {
+            for (int q = 0; q < 3; ++q) total[q] += sums[3 * task + q];
+        }
+        classes.data()[0] = total[1];
+        classes.data()[1] = total[2];
+        return total[0];
+    }
+
+    // The M-step's sums: out[j, k] = sum over the rows i of x[i, j] weights[i, k]; `totals[k]` is
+    // their sum over j.
+    template <typename Real>
+    void count(Vector<const Real> weights, Matrix<double> out, Vector<double> totals, int threads) {
+        const std::size_t K = out.shape(1);
+        check(weights.shape(0) >= rows_.lines * K + slack, "shapes differ");
+        const Real *from = weights.data();
+        double *to = out.data();
+        by_columns(out, totals, threads, [=](auto columns, std::size_t first, std::size_t last) {
+            best<Count>(columns, first, last, from, K, to);
+        });
+    }
+
+    // The same for two classes by the posterior of class 1, and the sums over both classes.
+    void count_odds(Vector<const float> weights, Vector<const double> both, Matrix<double> out,
+                    Vector<double> totals, int threads) {
+        check(weights.shape(0) == rows_.lines && out.shape(1) == 2 && both.shape(0) == columns_,
+              "shapes differ");
+        const float *from = weights.data();
+        const double *sums = both.data();
+        double *to = out.data();
+        by_columns(out, totals, threads, [=](auto columns, std::size_t first, std::size_t last) {
+            best<CountOdds>(columns, first, last, from, sums, to);
+        });
+    }
+
+    // out[j, k] = before[j, k] + sum over some rows i of x[i, j] change[i, k]. Threads share the
+    // columns, and each goes through the rows in order.
+    template <typename Real>
+    void shift(Vector<const std::int64_t> moved, Matrix<const Real> change,
+               Matrix<const double> before, Matrix<double> out, Vector<double> totals, int threads) {
+        const std::size_t K = out.shape(1), size = moved.shape(0);
+        check(size == change.shape(0) && change.shape(1) == K && before.shape(0) == columns_ &&
+                  before.shape(1) == K,
+              "shapes differ");
+        const std::int64_t *which = moved.data();
+        for (std::size_t m = 0; m < size; ++m) {
+            check(static_cast<std::size_t>(which[m]) < rows_.lines, "no such row");
+        }
+        const Real *by = change.data();
+        const double *from = before.data();
+        double *to = out.data();
+        transpose(threads);
+        {
+            nb::gil_scoped_release release;
+            const std::size_t tasks = cuts_.size() - 1;
+            const std::size_t parts = std::min<std::size_t>(tasks, 2 * threads);
+            with_types(rows_, [&](auto rows) {
+                share(parts, threads, [&](std::size_t part) {
+                    const std::size_t first = cuts_[tasks * part / parts];
+                    const std::size_t last = cuts_[tasks * (part + 1) / parts];
+                    std::copy(from + first * K, from + last * K, to + first * K);
+                    for (std::size_t m = 0; m < size; ++m) {
+                        const std::size_t i = static_cast<std::size_t>(which[m]);
+                        const auto *end = rows.indices + rows.end[i];
+                        const auto *at = std::lower_bound(rows.indices + rows.begin[i], end, first);
+                        const auto *stop = std::lower_bound(at, end, last);
+                        best<ShiftLine>(rows, at - rows.indices, stop - rows.indices, by + m * K, K, to);
+                    }
+                });
+            });
+        }
+        by_columns(out, totals, threads, [](auto, std::size_t, std::size_t) {});
+    }
+
+  private:
+    // What the stripes of rows sum up, each for itself: added in order at the end.
+    template <typename Real>
+    struct Stripes {
+        Stripes(std::size_t n, std::size_t K, std::size_t stride, bool again)
+            : tasks((n + stripe - 1) / stripe), n(n), K(K), stride(stride), again(again),
+              classes(tasks * K), log_likelihood(tasks), rows(again ? tasks : 0),
+              change(again ? tasks : 0) {}
+
+        // Store the posteriors of a block, times the weights; note what moved.
+        void keep(std::size_t task, std::size_t first, std::size_t count, Real *scores,
+                  const double *weight, Real *to, Real still) {
+            Real far[block];
+            best<Keep>(scores, count, stride, K, weight, still, to + first * K,
+                       again ? far : static_cast<Real *>(nullptr), &classes[task * K]);
+            for (std::size_t i = 0; i < count; ++i) {
+                if (again && far[i] <= still) continue;
+                const Real *now = scores + i * stride;
+                Real *held = to + (first + i) * K;
+                if (again && rows[task].size() < stripe / 4) {
+                    rows[task].push_back(static_cast<std::int64_t>(first + i));
+                    for (std::size_t k = 0; k < K; ++k) change[task].push_back(now[k] - held[k]);
+                } else if (again) {
+                    many.store(true, std::memory_order_relaxed);
+                }
+                std::memcpy(held, now, K * sizeof(Real));
+            }
+        }
+
+        void add(std::size_t task, std::size_t count, const double *tops, double *totals,
+                 const double *weight) {
+            best<Logarithms>(totals, count);
+            for (std::size_t i = 0; i < count; ++i) {
+                log_likelihood[task] += (weight ? weight[i] : 1.0) * (tops[i] + totals[i]);
+            }
+        }
+
+        double total(double *to) const {
+            std::fill(to, to + K, 0.0);
+            double all = 0;
+            for (std::size_t task = 0; task < tasks; ++task) {
+                for (std::size_t k = 0; k < K; ++k) to[k] += classes[task * K + k];
+                all += log_likelihood[task];
+            }
+            return all;
+        }
+
+        nb::object moved() {
+            if (!again || many) return nb::none();
+            std::size_t size = 0;
+            for (const auto &own : rows) size += own.size();
+            if (size > n / 8) return nb::none();
+            std::vector<std::int64_t> all;
+            std::vector<Real> by;
+            all.reserve(size);
+            by.reserve(size * K);
+            for (std::size_t task = 0; task < tasks; ++task) {
+                all.insert(all.end(), rows[task].begin(), rows[task].end());
+                by.insert(by.end(), change[task].begin(), change[task].end());
+            }
+            return nb::make_tuple(to_numpy(std::move(all), size), to_numpy(std::move(by), size, K));
+        }
+
+        std::size_t tasks, n, K, stride;
+        bool again;
+        std::atomic<bool> many{false};
+        std::vector<double> classes, log_likelihood;
+        std::vector<std::vector<std::int64_t>> rows;
+        std::vector<std::vector<Real>> change;
+    };
+
+    // Calls work(columns, first, last) for ranges of columns, and then adds up the lines of `out`.
+    template <typename Work>
+    void by_columns(const Matrix<double> &out, const Vector<double> &totals, int threads,
+                    const Work &work) {
+        const std::size_t K = out.shape(1);
+        check(out.shape(0) == columns_ && totals.shape(0) == K && threads >= 1, "shapes differ");
+        transpose(threads);
+        const double *lines = out.data();
+        double *all = totals.data();
+        nb::gil_scoped_release release;
+        const std::size_t tasks = cuts_.size() - 1;
+        std::vector<double> sums(tasks * K);
+        with_types(by_column_, [&](auto columns) {
+            share(tasks, threads, [&](std::size_t task) {
+                work(columns, cuts_[task], cuts_[task + 1]);
+                best<AddLines>(lines, cuts_[task], cuts_[task + 1], K, &sums[task * K]);
+            });
+        });
+        std::fill(all, all + K, 0.0);
+        for (std::size_t task = 0; task < tasks; ++task) {
+            for (std::size_t k = 0; k < K; ++k) all[k] += sums[task * K + k];
+        }
+    }
+
+    template <typename Real>
+    static void add(Real *scores, std::size_t count, std::size_t stride, const double *evidence,
+                    std::size_t K) {
+        for (std::size_t i = 0; i < count; ++i) {
+            for (std::size_t k = 0; k < K; ++k) {
+                scores[i * stride + k] += static_cast<Real>(evidence[i * K + k]);
+            }
+        }
+    }
+
+    // Hard assignment: each row to the first of its best classes.
+    template <typename Real>
+    static void choose(Real *scores, std::size_t count, std::size_t stride, double *tops,
+                       double *totals) {
+        for (std::size_t i = 0; i < count; ++i) {
+            Real *row = scores + i * stride;
+            Real *at = std::max_element(row, row + stride);
+            tops[i] = static_cast<double>(*at);
+            totals[i] = 1.0;
+            std::fill(row, row + stride, Real{0});
+            *at = Real{1};
+        }
+    }
+
+    // A row that is impossible in every class: what the prior and the evidence say, or the evidence.
+    template <typename Real>
+    static void guess(Real *row, const double *prior, const double *evidence, std::size_t K,
+                      bool hard) {
+        std::vector<double> p(K);
+        for (const bool with_prior : {true, false}) {
+            for (std::size_t k = 0; k < K; ++k) {
+                p[k] = (with_prior ? prior[k] : 0.0) + (evidence ? evidence[k] : 0.0);
+            }
+            const double top = *std::max_element(p.begin(), p.end());
+            if (std::isinf(top)) continue;
+            double total = 0;
+            for (double &x : p) total += x = std::exp(x - top);
+            for (std::size_t k = 0; k < K; ++k) row[k] = static_cast<Real>(p[k] / total);
+            break;
+        }
+        if (hard) {
+            Real *at = std::max_element(row, row + K);
+            std::fill(row, row + K, Real{0});
+            *at = Real{1};
+        }
+    }
+
+    void pack(const Anything &starts, const std::optional<Vector<const std::int64_t>> &picked,
+              bool wide, int threads) {
+        const std::size_t size = held_indices_.shape(0);
+        wide ? find_rows<std::int64_t>(starts, picked) : find_rows<std::int32_t>(starts, picked);
+        wide ? take_indices<std::int64_t>(size, threads) : take_indices<std::int32_t>(size, threads);
+        const auto type = held_values_.dtype();
+        if (type == nb::dtype<double>()) take_values<double>(size, threads);
+        else if (type == nb::dtype<float>()) take_values<float>(size, threads);
+        else if (type == nb::dtype<std::int64_t>()) take_values<std::int64_t>(size, threads);
+        else if (type == nb::dtype<std::int32_t>()) take_values<std::int32_t>(size, threads);
+        else throw std::invalid_argument("values must be float64, float32, int64 or int32");
+        entries_ = rows_.entries();
+    }
+
+    template <typename Index>
+    void find_rows(const Anything &starts, const std::optional<Vector<const std::int64_t>> &picked) {
+        const Index *start = static_cast<const Index *>(starts.data());
+        const std::size_t all = starts.shape(0) - 1;
+        rows_.lines = picked ? picked->shape(0) : all;
+        check(start[0] >= 0 && static_cast<std::size_t>(start[all]) <= held_indices_.shape(0),
+              "shapes differ");
+        rows_.bounds.resize(picked ? 2 * rows_.lines : all + 1);
+        if (picked) {
+            for (std::size_t i = 0; i < rows_.lines; ++i) {
+                const std::size_t row = static_cast<std::size_t>(picked->data()[i]);
+                if (row >= all) throw std::out_of_range("no such row");
+                rows_.bounds[i] = start[row];
+                rows_.bounds[rows_.lines + i] = start[row + 1];
+            }
+        } else {
+            std::copy(start, start + all + 1, rows_.bounds.begin());
+        }
+        rows_.begin = rows_.bounds.data();
+        rows_.end = rows_.begin + (picked ? rows_.lines : 1);
+    }
+
+    template <typename Index>
+    void take_indices(std::size_t size, int threads) {
+        const Index *from = static_cast<const Index *>(held_indices_.data());
+        rows_.narrow = columns_ <= 0x10000;
+        if (rows_.narrow) {
+            rows_.own_indices = converted<Index, std::uint16_t>(from, size, threads);
+        } else if (sizeof(Index) == 8) {
+            rows_.own_indices = converted<Index, std::int32_t>(from, size, threads);
+        }
+        rows_.indices = rows_.own_indices ? rows_.own_indices.get() : held_indices_.data();
+    }
+
+    template <typename T>
+    void take_values(std::size_t size, int threads) {
+        const T *from = static_cast<const T *>(held_values_.data());
+        std::atomic<int> found{15};
+        share_ranges(size, 1 << 16, threads, [&](std::size_t begin, std::size_t end) {
+            Found<T> own;
+            for (std::size_t p = begin; p < end; ++p) own.see(from[p]);
+            found.fetch_and(own.one + 2 * own.byte + 4 * own.single + 8 * own.small);
+        });
+        constexpr bool whole = std::is_integral<T>::value;
+        small_ = found & 8;
+        if (found & 1) {
+            rows_.kind = Kind::one;
+        } else if (found & 2) {
+            rows_.kind = Kind::byte;
+            rows_.own_values = converted<T, std::uint8_t>(from, size, threads);
+        } else if (whole && (found & 4)) {
+            rows_.kind = Kind::single;
+            rows_.own_values = converted<T, float>(from, size, threads);
+        } else if (whole) {
+            rows_.kind = Kind::real;
+            rows_.own_values = converted<T, double>(from, size, threads);
+        } else {
+            rows_.kind = sizeof(T) == 4 ? Kind::single : Kind::real;
+            rows_.values = from;
+            return;
+        }
+        rows_.values = rows_.own_values.get();
+    }
+
+    template <typename Row, typename Rows>
+    void scatter(const Rows &rows, std::size_t first, std::size_t last, std::int64_t *place) {
+        Row *to = reinterpret_cast<Row *>(by_column_.own_indices.get());
+        using Value = std::remove_cv_t<std::remove_pointer_t<decltype(rows.values)>>;
+        for (std::size_t i = first; i < last; ++i) {
+            for (std::int64_t p = rows.begin[i]; p < rows.end[i]; ++p) {
+                const std::int64_t at = place[rows.indices[p]]++;
+                to[at] = static_cast<Row>(i);
+                if constexpr (!std::is_same<Value, One>::value) {
+                    reinterpret_cast<Value *>(by_column_.own_values.get())[at] = rows.values[p];
+                }
+            }
+        }
+    }
+
+    std::size_t columns_, entries_ = 0;
+    bool small_ = true;  // no value is beyond 65536, so that float32 will do
+    Anything held_indices_, held_values_;
+    Side rows_, by_column_;
+    std::vector<std::size_t> cuts_;
+};
+
+}  // namespace
+
+template <typename Real>
+void define_real(nb::class_<Bags> &bags) {
+    bags.def("expect", &Bags::expect<Real>, nb::arg("table").noconvert(), nb::arg("constants"),
+             nb::arg("evidence").none(), nb::arg("weight").none(), nb::arg("prior"), nb::arg("hard"),
+             nb::arg("kept").noconvert(), nb::arg("classes").noconvert(), nb::arg("again"),
+             nb::arg("still"), nb::arg("threads"));
+    bags.def("count", &Bags::count<Real>, nb::arg("weights").noconvert(),
+             nb::arg("out").noconvert(), nb::arg("totals").noconvert(), nb::arg("threads"));
+    bags.def("shift", &Bags::shift<Real>, nb::arg("moved"), nb::arg("change").noconvert(),
+             nb::arg("before"), nb::arg("out").noconvert(), nb::arg("totals").noconvert(),
+             nb::arg("threads"));
+}
+
+void define_bags(nb::module_ &m) {
+    nb::class_<Bags> bags(m, "Bags");
+    bags.def(nb::init<Anything, Anything, Anything, std::size_t,
+                      std::optional<Vector<const std::int64_t>>, int>(),
+             nb::arg("starts"), nb::arg("indices"), nb::arg("values"), nb::arg("columns"),
+             nb::arg("picked").none(), nb::arg("threads"));
+    bags.def("__len__", &Bags::rows);
+    bags.def_prop_ro("entries", &Bags::entries);
+    bags.def_prop_ro("small", &Bags::small);
+    bags.def("transpose", &Bags::transpose, nb::arg("threads"));
+    define_real<float>(bags);
+    define_real<double>(bags);
+    bags.def("expect_odds", &Bags::expect_odds, nb::arg("table").noconvert(), nb::arg("constant"),
+             nb::arg("weight").none(), nb::arg("kept").noconvert(), nb::arg("classes").noconvert(),
+             nb::arg("threads"));
+    bags.def("count_odds", &Bags::count_odds, nb::arg("weights").noconvert(), nb::arg("both"),
+             nb::arg("out").noconvert(), nb::arg("totals").noconvert(), nb::arg("threads"));
+}
+
+}  // namespace tacit

@@ -1,0 +1,393 @@
+// Sparse rows ("bags" of words) for EM: the E-step goes by rows, the M-step by columns.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "simd.h"
+#include "threads.h"
+
+namespace tacit {
+
+// Values that are all 1 are not stored.
+struct One {};
+enum class Kind { one, byte, single, real };
+
+// The lines (rows or columns) of a compressed sparse matrix: line i holds (indices[p], values[p])
+// for begin[i] <= p < end[i].
+template <typename Index, typename Value>
+struct Lines {
+    const std::int64_t *begin, *end;
+    const Index *indices;
+    const Value *values;
+};
+
+template <typename Real, typename Index, typename Value>
+TACIT_INLINE Real value_at(const Lines<Index, Value> &lines, std::int64_t p) {
+    return static_cast<Real>(lines.values[p]);
+}
+template <typename Real, typename Index>
+TACIT_INLINE Real value_at(const Lines<Index, One> &, std::int64_t) {
+    return Real{1};
+}
+template <typename Real>
+struct Bytes {  // looked up faster than converted
+    Real of[256];
+    Bytes() {
+        for (int i = 0; i < 256; ++i) of[i] = static_cast<Real>(i);
+    }
+};
+template <typename Real>
+inline const Bytes<Real> bytes;
+template <typename Real, typename Index>
+TACIT_INLINE Real value_at(const Lines<Index, std::uint8_t> &lines, std::int64_t p) {
+    return bytes<Real>.of[lines.values[p]];
+}
+
+// The same without its types, with the memory that is its own.
+struct Side {
+    std::size_t lines = 0;
+    std::vector<std::int64_t> bounds;
+    const std::int64_t *begin = nullptr, *end = nullptr;
+    bool narrow = false;  // 16-bit indices
+    Kind kind = Kind::real;
+    const void *indices = nullptr, *values = nullptr;
+    std::unique_ptr<char[]> own_indices, own_values;
+
+    std::size_t entries() const {
+        std::size_t total = 0;
+        for (std::size_t i = 0; i < lines; ++i) total += static_cast<std::size_t>(end[i] - begin[i]);
+        return total;
+    }
+};
+
+inline std::size_t size_of(Kind kind) {
+    return kind == Kind::one ? 0 : kind == Kind::byte ? 1 : kind == Kind::single ? 4 : 8;
+}
+
+template <typename Index, typename Work>
+void with_values(const Side &side, const Work &work) {
+    const Index *indices = static_cast<const Index *>(side.indices);
+    switch (side.kind) {
+        case Kind::one: return work(Lines<Index, One>{side.begin, side.end, indices, nullptr});
+        case Kind::byte:
+            return work(Lines<Index, std::uint8_t>{side.begin, side.end, indices,
+                                                   static_cast<const std::uint8_t *>(side.values)});
+        case Kind::single:
+            return work(Lines<Index, float>{side.begin, side.end, indices,
+                                            static_cast<const float *>(side.values)});
+        case Kind::real:
+            return work(Lines<Index, double>{side.begin, side.end, indices,
+                                             static_cast<const double *>(side.values)});
+    }
+}
+
+// Calls work(lines) with the lines in their types.
+template <typename Work>
+void with_types(const Side &side, const Work &work) {
+    side.narrow ? with_values<std::uint16_t>(side, work) : with_values<std::int32_t>(side, work);
+}
+
+// Ranges of lines with about equal numbers of entries, whatever the number of threads: their first
+// lines, and the end.
+inline std::vector<std::size_t> cuts(const Side &side, std::size_t entries) {
+    std::vector<std::size_t> first{0};
+    std::int64_t held = 0;
+    for (std::size_t i = 0; i < side.lines; ++i) {
+        held += side.end[i] - side.begin[i] + 1;
+        if (static_cast<std::size_t>(held) >= entries) {
+            first.push_back(i + 1);
+            held = 0;
+        }
+    }
+    if (first.back() != side.lines) first.push_back(side.lines);
+    return first;
+}
+
+// sums += value * table[index, from ..] of the entry p, N vectors wide.
+template <int N, int L, typename Real, typename Side>
+TACIT_INLINE void add_line(Vec<Real, L> *sums, const Side &lines, std::int64_t p, const Real *table,
+                           std::size_t stride, std::size_t from) {
+    const Real *line = table + static_cast<std::size_t>(lines.indices[p]) * stride + from;
+    const Real x = value_at<Real>(lines, p);
+    for (int q = 0; q < N; ++q) {
+        Vec<Real, L> part;
+        load<Real, L>(part, line + q * L);
+        sums[q] += x * part;
+    }
+}
+
+// scores[i, from ..] = constants[from ..] + sum of value * table[index, from ..] over line
+// first + i: N vectors wide, which stay in registers; even and odd entries apart, as an addition
+// takes longer than the next load.
+template <int N, int L, typename Real, typename Rows>
+TACIT_INLINE void score_block(const Rows &rows, std::size_t first, std::size_t count,
+                              const Real *table, std::size_t classes, const Real *constants,
+                              std::size_t stride, std::size_t from, Real *scores) {
+    for (std::size_t i = 0; i < count; ++i) {
+        Vec<Real, L> even[N], odd[N];
+        for (int q = 0; q < N; ++q) {
+            load<Real, L>(even[q], constants + from + q * L);
+            odd[q] = Vec<Real, L>{};
+        }
+        std::int64_t p = rows.begin[first + i];
+        const std::int64_t end = rows.end[first + i];
+        for (; p + 1 < end; p += 2) {
+            add_line<N, L>(even, rows, p, table, classes, from);
+            add_line<N, L>(odd, rows, p + 1, table, classes, from);
+        }
+        if (p < end) add_line<N, L>(even, rows, p, table, classes, from);
+        for (int q = 0; q < N; ++q) store<Real, L>(scores + i * stride + from + q * L, even[q] + odd[q]);
+    }
+}
+
+// All classes from `from` on, in blocks of at most N vectors.
+template <int N, int L, typename Real, typename Rows>
+TACIT_INLINE void score_blocks(const Rows &rows, std::size_t first, std::size_t count,
+                               const Real *table, std::size_t classes, const Real *constants,
+                               std::size_t stride, std::size_t from, Real *scores) {
+    for (; from + N * L <= stride; from += N * L) {
+        score_block<N, L>(rows, first, count, table, classes, constants, stride, from, scores);
+    }
+    if constexpr (N > 1) {
+        score_blocks<N - 1, L>(rows, first, count, table, classes, constants, stride, from, scores);
+    }
+}
+
+// `stride` is 4, or a multiple of what a vector of 32 bytes holds.
+struct Score {
+    template <typename Real, typename Rows>
+    static TACIT_INLINE void run(Rows rows, std::size_t first, std::size_t count, const Real *table,
+                                 std::size_t classes, const Real *constants, std::size_t stride,
+                                 Real *scores) {
+        constexpr int L = 32 / sizeof(Real);
+        if (stride == 4) {
+            score_block<1, 4>(rows, first, count, table, classes, constants, stride, 0, scores);
+        } else {
+            score_blocks<24 / L, L>(rows, first, count, table, classes, constants, stride, 0, scores);
+        }
+    }
+};
+
+// Two classes: the log-odds of a row are one sum. odds[i] = constant + sum of value * table[index].
+struct ScoreOdds {
+    template <typename Rows>
+    static TACIT_INLINE void run(Rows rows, std::size_t first, std::size_t count, const float *table,
+                                 float constant, float *odds) {
+        for (std::size_t i = 0; i < count; ++i) {
+            float sums[4] = {constant, 0, 0, 0};
+            std::int64_t p = rows.begin[first + i];
+            const std::int64_t end = rows.end[first + i];
+            for (; p + 3 < end; p += 4) {
+                for (int q = 0; q < 4; ++q) {
+                    sums[q] += value_at<float>(rows, p + q) * table[rows.indices[p + q]];
+                }
+            }
+            for (int q = 0; p < end; ++p, ++q) {
+                sums[q] += value_at<float>(rows, p) * table[rows.indices[p]];
+            }
+            odds[i] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        }
+    }
+};
+
+// scores[i, :] become the posterior, for `count` rows; tops[i] their largest score and totals[i]
+// the sum of exp(score - top), so that log p(x) = top + log total. A row of -inf alone becomes
+// zeros, its top is -inf.
+struct Softmax {
+    template <typename Real, int L>
+    static TACIT_INLINE void lanes(Real *scores, std::size_t count, std::size_t stride,
+                                   double *tops, double *totals) {
+        for (std::size_t i = 0; i < count; ++i) {
+            Real *row = scores + i * stride;
+            Vec<Real, L> best, all{};
+            load<Real, L>(best, row);
+            for (std::size_t from = L; from < stride; from += L) {
+                Vec<Real, L> x;
+                load<Real, L>(x, row + from);
+                best = x > best ? x : best;
+            }
+            const Real top = largest<Real, L>(best);
+            const Real base = top > -std::numeric_limits<Real>::infinity() ? top : Real{0};
+            for (std::size_t from = 0; from < stride; from += L) {
+                Vec<Real, L> x;
+                load<Real, L>(x, row + from);
+                x = x - base;
+                Exponential<Real>::template run<L>(x);
+                store<Real, L>(row + from, x);
+                all += x;
+            }
+            const Real total = sum<Real, L>(all);
+            const Real scale = total > Real{0} ? Real{1} / total : Real{0};
+            for (std::size_t from = 0; from < stride; from += L) {
+                Vec<Real, L> x;
+                load<Real, L>(x, row + from);
+                store<Real, L>(row + from, x * scale);
+            }
+            tops[i] = static_cast<double>(top);
+            totals[i] = static_cast<double>(total);
+        }
+    }
+    template <typename Real>
+    static TACIT_INLINE void run(Real *scores, std::size_t count, std::size_t stride, double *tops,
+                                 double *totals) {
+        if (stride == 4) {
+            lanes<Real, 4>(scores, count, stride, tops, totals);
+        } else {
+            lanes<Real, 32 / sizeof(Real)>(scores, count, stride, tops, totals);
+        }
+    }
+};
+
+// odds[i] become p(class 1), others[i] is p(class 0), and log_p[i] = log(exp(-odds/2) + exp(odds/2)),
+// for a whole number of vectors.
+struct SoftmaxOdds {
+    static TACIT_INLINE void run(float *odds, float *others, double *log_p, std::size_t count) {
+        typedef Vec<float, 8> V;
+        for (std::size_t i = 0; i < count; i += 8) {
+            V x;
+            load<float, 8>(x, odds + i);
+            const auto positive = x > 0.0f;
+            const V size = positive ? x : -x;
+            V less = -size;
+            Exponential<float>::run<8>(less);
+            const V large = 1.0f / (1.0f + less), small = less * large;
+            store<float, 8>(odds + i, positive ? large : small);
+            store<float, 8>(others + i, positive ? small : large);
+            for (int half = 0; half < 8; half += 4) {
+                Vec<double, 4> total;
+                for (int l = 0; l < 4; ++l) total[l] = 1.0 + static_cast<double>(less[half + l]);
+                logarithm<4>(total);
+                for (int l = 0; l < 4; ++l) {
+                    log_p[i + half + l] = 0.5 * static_cast<double>(size[half + l]) + total[l];
+                }
+            }
+        }
+    }
+};
+
+struct Logarithms {  // values[i] = log(values[i])
+    static TACIT_INLINE void run(double *values, std::size_t count) {
+        logarithms(values, values + count);
+    }
+};
+
+constexpr std::int64_t ahead = 16;  // entries that are fetched before their turn
+
+// sums[line, :classes] = sum over the line of value * weights[index, :classes], in float64, 4 N
+// classes at a time. The indices go on for `ahead` entries behind the last line.
+template <int N, typename Real, typename Columns>
+TACIT_INLINE void count_block(const Columns &columns, std::size_t first, std::size_t last,
+                              const Real *weights, std::size_t classes, std::size_t from,
+                              double *sums) {
+    for (std::size_t j = first; j < last; ++j) {
+        Vec<double, 4> total[N];
+        for (int q = 0; q < N; ++q) total[q] = Vec<double, 4>{};
+        for (std::int64_t p = columns.begin[j]; p < columns.end[j]; ++p) {
+            const Real *next = weights + static_cast<std::size_t>(columns.indices[p + ahead]) * classes;
+            for (std::size_t byte = 0; byte < 4 * N * sizeof(Real); byte += 64) {
+                __builtin_prefetch(reinterpret_cast<const char *>(next + from) + byte);
+            }
+            const Real *line = weights + static_cast<std::size_t>(columns.indices[p]) * classes + from;
+            const double x = value_at<double>(columns, p);
+            for (int q = 0; q < N; ++q) {
+                Vec<double, 4> part;  // (GCC would lower __builtin_convertvector to halves)
+                for (int l = 0; l < 4; ++l) part[l] = static_cast<double>(line[4 * q + l]);
+                total[q] += x * part;
+            }
+        }
+        double kept[4 * N];
+        for (int q = 0; q < N; ++q) store<double, 4>(kept + 4 * q, total[q]);
+        std::memcpy(sums + j * classes + from, kept,
+                    std::min<std::size_t>(4 * N, classes - from) * sizeof(double));
+    }
+}
+
+template <int N, typename Real, typename Columns>
+TACIT_INLINE void count_blocks(const Columns &columns, std::size_t first, std::size_t last,
+                               const Real *weights, std::size_t classes, std::size_t from,
+                               double *sums) {
+    for (; from + 4 * (N - 1) < classes; from += 4 * N) {
+        count_block<N>(columns, first, last, weights, classes, from, sums);
+    }
+    if constexpr (N > 1) {
+        count_blocks<N - 1>(columns, first, last, weights, classes, from, sums);
+    }
+}
+
+struct Count {
+    template <typename Real, typename Columns>
+    static TACIT_INLINE void run(Columns columns, std::size_t first, std::size_t last,
+                                 const Real *weights, std::size_t classes, double *sums) {
+        count_blocks<6>(columns, first, last, weights, classes, 0, sums);
+    }
+};
+
+// sums[index, :] += value * change, for the entries [p, end).
+struct ShiftLine {
+    template <typename Real, typename Rows>
+    static TACIT_INLINE void run(Rows rows, std::int64_t p, std::int64_t end, const Real *change,
+                                 std::size_t classes, double *sums) {
+        for (; p < end; ++p) {
+            const double x = value_at<double>(rows, p);
+            double *line = sums + static_cast<std::size_t>(rows.indices[p]) * classes;
+            for (std::size_t k = 0; k < classes; ++k) line[k] += x * static_cast<double>(change[k]);
+        }
+    }
+};
+
+// The posteriors of `count` rows, times their weights, go from `scores` into `kept`, and `sums` gets
+// their sums. `far[i]` tells how far the row is from what `kept` held, in units of its weight; if
+// that is at most `still`, it stays as it is there.
+struct Keep {
+    template <typename Real>
+    static TACIT_INLINE void run(Real *scores, std::size_t count, std::size_t stride,
+                                 std::size_t classes, const double *weight, Real still, Real *kept,
+                                 Real *far, double *sums) {
+        for (std::size_t i = 0; i < count; ++i) {
+            Real *now = scores + i * stride, *held = kept + i * classes;
+            if (weight) {
+                for (std::size_t k = 0; k < classes; ++k) now[k] *= static_cast<Real>(weight[i]);
+            }
+            if (far) {
+                Real most = 0;
+                for (std::size_t k = 0; k < classes; ++k) {
+                    const Real apart = now[k] - held[k], size = apart < 0 ? -apart : apart;
+                    most = size > most ? size : most;
+                }
+                far[i] = weight ? most / static_cast<Real>(weight[i]) : most;
+            }
+            const Real *to_add = far && far[i] <= still ? held : now;
+            for (std::size_t k = 0; k < classes; ++k) sums[k] += static_cast<double>(to_add[k]);
+        }
+    }
+};
+
+// Two classes: sums[line, 1] from the weights of class 1, and sums[line, 0] the rest of the line's
+// total.
+struct CountOdds {
+    template <typename Columns>
+    static TACIT_INLINE void run(Columns columns, std::size_t first, std::size_t last,
+                                 const float *weights, const double *totals, double *sums) {
+        for (std::size_t j = first; j < last; ++j) {
+            double parts[4] = {0, 0, 0, 0};
+            std::int64_t p = columns.begin[j];
+            for (; p + 3 < columns.end[j]; p += 4) {
+                for (int q = 0; q < 4; ++q) {
+                    parts[q] += value_at<double>(columns, p + q) * weights[columns.indices[p + q]];
+                }
+            }
+            for (int q = 0; p < columns.end[j]; ++p, ++q) {
+                parts[q] += value_at<double>(columns, p) * weights[columns.indices[p]];
+            }
+            const double one = std::min((parts[0] + parts[1]) + (parts[2] + parts[3]), totals[j]);
+            sums[2 * j] = totals[j] - one;
+            sums[2 * j + 1] = one;
+        }
+    }
+};
+
+}  // namespace tacit

@@ -1,0 +1,208 @@
+// Vectors of numbers, and which processor they are compiled for.
+//
+// A kernel is a struct with a static function `run`, written once. `best<Kernel>(...)` inlines it
+// into a plain function, one for AVX2 and one for AVX-512, and calls what the processor has. (GCC's
+// target_clones do nothing for templates; and -march=native has no place in a wheel.)
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#define TACIT_INLINE inline __attribute__((always_inline))
+
+namespace tacit {
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define TACIT_AVX2 __attribute__((target("avx2,fma")))
+#define TACIT_AVX512 __attribute__((target("avx2,fma,avx512f,avx512vl,avx512dq,avx512bw")))
+inline int processor() {
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return 0;
+    const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+    return wide ? 2 : 1;
+}
+#else
+#define TACIT_AVX2
+#define TACIT_AVX512
+inline int processor() { return 0; }
+#endif
+
+template <typename Kernel, typename... Arguments>
+void plain(Arguments... arguments) {
+    Kernel::run(arguments...);
+}
+
+template <typename Kernel, typename... Arguments>
+TACIT_AVX2 void avx2(Arguments... arguments) {
+    Kernel::run(arguments...);
+}
+
+template <typename Kernel, typename... Arguments>
+TACIT_AVX512 void avx512(Arguments... arguments) {
+    Kernel::run(arguments...);
+}
+
+template <typename Kernel, typename... Arguments>
+void best(Arguments... arguments) {
+    static const int level = processor();
+    if (level == 2) {
+        avx512<Kernel>(arguments...);
+    } else if (level == 1) {
+        avx2<Kernel>(arguments...);
+    } else {
+        plain<Kernel>(arguments...);
+    }
+}
+
+// L numbers, and the integers that have their bits. (A vector type loses its alignment as a
+// template argument: hence the struct, and memcpy to load from anywhere.)
+template <typename Real, int L>
+struct Lanes {
+    typedef Real type __attribute__((vector_size(L * sizeof(Real))));
+    typedef typename std::conditional<sizeof(Real) == 4, std::int32_t, std::int64_t>::type Whole;
+    typedef Whole bits __attribute__((vector_size(L * sizeof(Real))));
+};
+template <typename Real, int L>
+using Vec = typename Lanes<Real, L>::type;
+template <typename Real, int L>
+using Bits = typename Lanes<Real, L>::bits;
+
+template <typename Real, int L>
+TACIT_INLINE void load(Vec<Real, L> &to, const Real *from) {
+    std::memcpy(&to, from, sizeof(to));
+}
+
+template <typename Real, int L>
+TACIT_INLINE void store(Real *to, const Vec<Real, L> &from) {
+    std::memcpy(to, &from, sizeof(from));
+}
+
+// exp(x) for x <= 0. Below `lowest` it is exactly 0: such a responsibility counts for nothing, and
+// denormal numbers are slow.
+template <typename Real>
+struct Exponential;
+
+template <>
+struct Exponential<float> {
+    static constexpr float lowest = -60.0f;
+    template <int L>
+    static TACIT_INLINE void run(Vec<float, L> &x) {
+        typedef Vec<float, L> V;
+        typedef Bits<float, L> B;
+        const auto keep = x > lowest;
+        const V least = V{} - 87.0f;
+        x = keep ? x : least;
+        const V shifted = x * 1.44269504f + 12582912.0f;  // 1.5 * 2^23: the rounded number is in the low bits
+        const V n = shifted - 12582912.0f;
+        V r = x - n * 0.693359375f;
+        r = r + n * 2.12194440e-4f;
+        V p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+        p = p * r + 8.3334519073e-3f;
+        p = p * r + 4.1665795894e-2f;
+        p = p * r + 1.6666665459e-1f;
+        p = p * r + 5.0000001201e-1f;
+        p = p * r * r + r + 1.0f;
+        B exponent;
+        std::memcpy(&exponent, &shifted, sizeof(exponent));
+        exponent = (exponent << 23) + 0x3f800000;  // the low bits of `shifted`, as an exponent
+        V scale;
+        std::memcpy(&scale, &exponent, sizeof(scale));
+        x = keep ? p * scale : V{};
+    }
+};
+
+template <>
+struct Exponential<double> {
+    static constexpr double lowest = -708.0;
+    template <int L>
+    static TACIT_INLINE void run(Vec<double, L> &x) {
+        typedef Vec<double, L> V;
+        typedef Bits<double, L> B;
+        const auto keep = x > lowest;
+        const V least = V{} - 708.0;
+        x = keep ? x : least;
+        const V shifted = x * 1.4426950408889634 + 6755399441055744.0;  // 1.5 * 2^52
+        const V n = shifted - 6755399441055744.0;
+        V r = x - n * 6.93147180369123816490e-01;
+        r = r - n * 1.90821492927058770002e-10;
+        V p = r * 1.6059043836821613e-10 + 2.08767569878681e-09;  // Taylor, to 1/13!
+        p = p * r + 2.505210838544172e-08;
+        p = p * r + 2.755731922398589e-07;
+        p = p * r + 2.7557319223985893e-06;
+        p = p * r + 2.48015873015873e-05;
+        p = p * r + 1.984126984126984e-04;
+        p = p * r + 1.3888888888888889e-03;
+        p = p * r + 8.333333333333333e-03;
+        p = p * r + 4.1666666666666664e-02;
+        p = p * r + 1.6666666666666666e-01;
+        p = p * r + 0.5;
+        p = p * r * r + r + 1.0;
+        B exponent;
+        std::memcpy(&exponent, &shifted, sizeof(exponent));
+        exponent = (exponent << 52) + 0x3ff0000000000000;
+        V scale;
+        std::memcpy(&scale, &exponent, sizeof(scale));
+        x = keep ? p * scale : V{};
+    }
+};
+
+// log(x) for x >= 0, by the method of fdlibm; -inf for 0.
+template <int L>
+TACIT_INLINE void logarithm(Vec<double, L> &x) {
+    typedef Vec<double, L> V;
+    typedef Bits<double, L> B;
+    const auto denormal = x < std::numeric_limits<double>::min();
+    const auto zero = x == 0.0;
+    x = denormal ? x * 18014398509481984.0 : x;  // 2^54
+    B bits;
+    std::memcpy(&bits, &x, sizeof(bits));
+    bits += 0x3ff0000000000000 - 0x3fe6a09e00000000;  // mantissa from sqrt(1/2) to sqrt(2)
+    const B top = (bits >> 52) + 0x4330000000000000;   // the exponent as the low bits of 2^52
+    bits = (bits & 0x000fffffffffffff) + 0x3fe6a09e00000000;
+    V k, m;
+    std::memcpy(&k, &top, sizeof(k));
+    std::memcpy(&m, &bits, sizeof(m));
+    k = k - (4503599627370496.0 + 1023.0);
+    k = denormal ? k - 54.0 : k;
+    const V f = m - 1.0;
+    const V s = f / (f + 2.0), z = s * s, w = z * z;
+    const V even = w * (w * (w * 1.531383769920937332e-01 + 2.222219843214978396e-01) +
+                        3.999999999940941908e-01);
+    const V rest = z * (w * (w * (w * 1.479819860511658591e-01 + 1.818357216161805012e-01) +
+                             2.857142874366239149e-01) +
+                        6.666666666666735130e-01);
+    const V half = f * f * 0.5;
+    x = k * 6.93147180369123816490e-01 -
+        ((half - (s * (half + even + rest) + k * 1.90821492927058770002e-10)) - f);
+    x = zero ? V{} - std::numeric_limits<double>::infinity() : x;
+}
+
+TACIT_INLINE void logarithms(double *at, double *end) {
+    for (; at + 4 <= end; at += 4) {
+        Vec<double, 4> x;
+        load<double, 4>(x, at);
+        logarithm<4>(x);
+        store<double, 4>(at, x);
+    }
+    for (; at < end; ++at) *at = std::log(*at);
+}
+
+template <typename Real, int L>
+TACIT_INLINE Real largest(const Vec<Real, L> &x) {
+    Real top = x[0];
+    for (int l = 1; l < L; ++l) top = x[l] > top ? x[l] : top;
+    return top;
+}
+
+template <typename Real, int L>
+TACIT_INLINE Real sum(const Vec<Real, L> &x) {
+    Real total = x[0];
+    for (int l = 1; l < L; ++l) total += x[l];
+    return total;
+}
+
+}  // namespace tacit
