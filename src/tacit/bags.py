@@ -16,9 +16,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tacit import engine
-from tacit.numerics import Array
+from tacit.numerics import Array, expected_log
 
-__all__ = ["Bags", "Expected", "Memory", "Weights", "bags", "expect", "single"]
+__all__ = ["Bags", "Expected", "Memory", "Weights", "bags", "expect"]
 
 # From so many products of an entry and a class on, posteriors are kept in float32: their error,
 # about 1e-7, is then far below what the data can tell, and a round takes half the time.
@@ -73,7 +73,7 @@ class Bags:
         data = table.data if table.dtype in KERNEL_TYPES else table.data.astype(np.float64)
         index = np.result_type(table.indptr, table.indices)
         starts, indices = table.indptr.astype(index), table.indices.astype(index, copy=False)
-        return kernels.Bags(starts, indices, data, self.width, self.rows, engine.threads())
+        return kernels.Bags(starts, indices, data, self.width, self.rows, engine.threads(table.nnz))
 
     def sums(self, weights: Any) -> Array:
         """Return weights.T @ values, of shape (K, d), for weights dense or CSR of shape (n, K)."""
@@ -85,7 +85,7 @@ class Bags:
         flat = np.zeros(n * K + SLACK)
         flat[: n * K] = np.ascontiguousarray(weights).ravel()
         out, totals = np.empty((self.width, K)), np.empty(K)
-        self.packed.count(flat, out, totals, engine.threads())
+        self.packed.count(flat, out, totals, None, engine.threads(self.packed.entries * K))
         return out.T
 
 
@@ -107,14 +107,13 @@ class Weights(NamedTuple):
 
     Attributes
     ----------
-    table : ndarray of shape (d K + SLACK,)
-        The weights less their mean over the classes, in float32 or float64.
+    table : ndarray of shape (2 d K + SLACK,)
+        The weights less their mean over the classes, in float32 or float64, and after all of them
+        what rounding took off each.
     mean : ndarray of shape (d,)
         Those means.
     constants : ndarray of shape (K,)
         What is added for each class.
-    density : float
-        The log density of the smoothing.
     possible : bool
         Whether no weight is -inf.
     """
@@ -122,7 +121,6 @@ class Weights(NamedTuple):
     table: Any
     mean: Array
     constants: Array
-    density: float
     possible: bool
 
 
@@ -140,17 +138,36 @@ class Expected(NamedTuple):
 
 @dataclass
 class Memory:
-    """What the rounds of one fit leave for the next: posteriors, and the sums over them."""
+    """What the rounds of one fit leave for the next.
 
+    Attributes
+    ----------
+    table : ndarray, optional
+        Room for the weights.
+    kept : ndarray, optional
+        The posteriors of the last round, row by row.
+    words : ndarray of shape (d, K), optional
+        The sums over them.
+    rounds : int
+        How many rounds ago all of them were summed up.
+    columns : ndarray of shape (d,), optional
+        The sum of each column.
+    """
+
+    table: Any = None
     kept: Any = None
     words: Any = None
     rounds: int = 0
     columns: Any = None
 
-
-def single(features: Bags, K: int) -> bool:
-    """Return whether posteriors of these rows are kept in float32."""
-    return bool(features.packed.entries * K >= SINGLE_FROM and features.packed.small)
+    def table_for(self, features: Bags, K: int) -> Any:
+        """Return room for the weights of K classes, in float32 where that will do."""
+        if self.table is None:
+            packed = features.packed
+            single = packed.entries * K >= SINGLE_FROM and packed.small
+            real = np.float32 if single else np.float64
+            self.table = np.zeros(2 * features.width * K + SLACK, real)
+        return self.table
 
 
 def expect(
@@ -160,56 +177,51 @@ def expect(
     evidence: Array | None,
     weight: Array | None,
     hard: bool,
-    memory: Memory | None,
+    own: Memory,
     smoothed: bool,
 ) -> Expected:
     """Return what the E-step expects of rows under weights, in one pass and with exact zeros.
 
-    With a `memory` of the round before, and if few rows moved, only what they changed is added to
-    the sums; not so without smoothing, where a sum may have to be exactly zero.
+    With the memory `own` of the round before, and if few rows moved, only what they changed is
+    added to the sums; not so without smoothing, where a sum may have to be exactly zero.
     """
-    packed, threads, K = features.packed, engine.threads(), len(log_prior)
-    own = memory or Memory()
-    constants = weights.constants + log_prior
-    real = weights.table.dtype
+    packed, K = features.packed, len(log_prior)
+    threads = engine.threads(packed.entries * K)
     if own.columns is None:
         own.columns = _column_sums(features, weight)
-    baseline = float(own.columns @ weights.mean)
+    constants = weights.constants + log_prior
+    middle = float(constants[np.isfinite(constants)].mean())
+    constants -= middle
+    single, finite = weights.table.dtype == np.float32, bool(np.isfinite(constants).all())
     classes, totals = np.empty(K), np.empty(K)
     words = np.empty((features.width, K))
-    odds_will_do = evidence is None and not hard and bool(np.isfinite(constants).all())
-    if K == 2 and real == np.float32 and smoothed and odds_will_do:
-        middle, odds = constants.mean(), float(constants[1] - constants[0])
-        table = np.ascontiguousarray(2.0 * weights.table[1:-SLACK:2])
+    if K == 2 and single and smoothed and evidence is None and not hard and finite:
+        odds, table = float(constants[1] - constants[0]), weights.table
         kept = np.empty(len(features), np.float32)
-        found = packed.expect_odds(table, odds, weight, kept, classes, threads)
-        packed.count_odds(kept, own.columns, words, totals, threads)
-        total = len(features) if weight is None else weight.sum()
-        return Expected(found + baseline + middle * total, classes, words.T, totals)
-    again = own.kept is not None and smoothed and real == np.float32
-    if own.kept is None:
-        own.kept = np.zeros(len(features) * K + SLACK, real)
-    found, moved = packed.expect(
-        weights.table,
-        constants,
-        evidence,
-        weight,
-        log_prior,
-        hard,
-        own.kept,
-        classes,
-        again,
-        STILL,
-        threads,
-    )
-    if moved is not None and own.rounds < RESUM:
-        packed.shift(*moved, own.words, words, totals, threads)
-        own.rounds += 1
+        log_odds = np.ascontiguousarray(2.0 * table[1 : 2 * features.width : 2])
+        entropy = packed.expect_odds(log_odds, odds, weight, kept, classes, threads)
+        score = packed.count_odds(kept, own.columns, words, totals, table, threads)
     else:
-        packed.count(own.kept, words, totals, threads)
-        own.rounds = 0
-    own.words = words
-    return Expected(found + baseline, classes, words.T, totals)
+        again = own.kept is not None and single and smoothed
+        if own.kept is None:
+            own.kept = np.zeros(len(features) * K + SLACK, weights.table.dtype)
+        known = evidence, weight, log_prior, hard
+        state = own.kept, classes, again, STILL
+        entropy, moved = packed.expect(weights.table, constants, *known, *state, threads)
+        if moved is not None and own.rounds < RESUM:
+            before = *moved, own.words
+            score = packed.shift(*before, words, totals, weights.table, threads)
+            own.rounds += 1
+        else:
+            score = packed.count(own.kept, words, totals, weights.table, threads)
+            own.rounds = 0
+        own.words = words
+    if evidence is not None:
+        posteriors = own.kept[:-SLACK].astype(np.float64).reshape(evidence.shape)
+        score += expected_log(posteriors, evidence)
+    rows = len(features) if weight is None else float(weight.sum())
+    score += float(own.columns @ weights.mean) + middle * rows + expected_log(classes, constants)
+    return Expected(entropy + score, classes, words.T, totals)
 
 
 def _column_sums(features: Bags, weight: Array | None) -> Array:
@@ -218,5 +230,5 @@ def _column_sums(features: Bags, weight: Array | None) -> Array:
     if weight is not None:
         ones[:-SLACK] = weight
     out, total = np.empty((features.width, 1)), np.empty(1)
-    features.packed.count(ones, out, total, engine.threads())
+    features.packed.count(ones, out, total, None, engine.threads(features.packed.entries))
     return out[:, 0]

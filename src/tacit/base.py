@@ -222,6 +222,8 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             start = None
             if chunks and previous is not None:
                 start = model.maximize(previous)
+            elif chunks and fixed is not None and starts.is_fixed(self.init, labels, weight, loop):
+                start = model.maximize(fixed)
             elif chunks:
                 begin = starts.responsibilities(self.init, X, labels, weight, rng, model.hard)
                 start = self._start(model, rows, begin)

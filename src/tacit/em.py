@@ -170,7 +170,8 @@ def fit(
         Called after each round with a `Round`: its number, the objective, the seconds since the
         start and the parameters. If it returns True, the rounds end.
     n_jobs : int, optional
-        Threads that share the chunks; the result has the same bits for any number.
+        Threads that share the chunks, None for one a core. The bits of the result do not depend
+        on their number.
 
     Returns
     -------

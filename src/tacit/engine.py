@@ -28,6 +28,7 @@ __all__ = [
     "one_blas_thread",
     "tally",
     "threads",
+    "workers",
 ]
 
 
@@ -94,6 +95,21 @@ def one_blas_thread() -> Iterator[None]:
 _threads: ContextVar[int] = ContextVar("threads", default=1)
 
 
+# Operations that are worth starting a thread for.
+LEAST_WORK = 1 << 17
+
+
+def workers(n_jobs: int | None) -> int:
+    """Return the number of threads that `n_jobs` asks for: None is one for each core.
+
+    Examples
+    --------
+    >>> workers(3), workers(None) == workers(-1)
+    (3, True)
+    """
+    return int(effective_n_jobs(-1 if n_jobs is None else n_jobs))
+
+
 @contextmanager
 def kernel_threads(n_jobs: int | None) -> Iterator[None]:
     """Return a context in which native kernels use as many threads as `n_jobs` says.
@@ -101,19 +117,19 @@ def kernel_threads(n_jobs: int | None) -> Iterator[None]:
     Examples
     --------
     >>> with kernel_threads(2):
-    ...     threads()
-    2
+    ...     threads(10**9), threads(10)
+    (2, 1)
     """
-    token = _threads.set(1 if n_jobs is None else effective_n_jobs(n_jobs))
+    token = _threads.set(workers(n_jobs))
     try:
         yield
     finally:
         _threads.reset(token)
 
 
-def threads() -> int:
-    """Return how many threads native kernels use here."""
-    return _threads.get()
+def threads(work: int) -> int:
+    """Return how many threads a kernel uses here for so many operations: few are done alone."""
+    return max(1, min(_threads.get(), work // LEAST_WORK))
 
 
 def _floats(values: Any) -> Any:
@@ -136,7 +152,8 @@ def multiply(matrix: Any, dense: Any) -> Any:
         return np.asarray(matrix @ dense)
     out = np.empty((matrix.shape[0], dense.shape[1]))
     arrays = matrix.indptr, matrix.indices, _floats(matrix.data)
-    kernels.multiply(*arrays, np.ascontiguousarray(dense), out, threads())
+    work = len(matrix.data) * dense.shape[1]
+    kernels.multiply(*arrays, np.ascontiguousarray(dense), out, threads(work))
     return out
 
 
@@ -162,14 +179,11 @@ def tally(labels: Any, matrix: Any) -> Any:
 
 def expect(model: Any, params: Any, chunks: Sequence[Any], n_jobs: int | None) -> Iterable[Any]:
     """Return the statistics of every chunk, in order."""
-    workers = min(len(chunks), 1 if n_jobs is None else effective_n_jobs(n_jobs))
-    if workers <= 1:
+    if len(chunks) <= 1 or workers(n_jobs) <= 1:
         return (model.expect(params, chunk) for chunk in chunks)
-    return _expect_in_threads(model, params, chunks, workers)
+    return _expect_in_threads(model, params, chunks, min(len(chunks), workers(n_jobs)))
 
 
-def _expect_in_threads(
-    model: Any, params: Any, chunks: Sequence[Any], workers: int
-) -> Iterator[Any]:
-    with ThreadPoolExecutor(workers) as pool:
+def _expect_in_threads(model: Any, params: Any, chunks: Sequence[Any], size: int) -> Iterator[Any]:
+    with ThreadPoolExecutor(size) as pool:
         yield from pool.map(lambda chunk: model.expect(params, chunk), chunks)

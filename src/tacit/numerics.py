@@ -101,7 +101,7 @@ def normalize(log_joint: Array) -> tuple[Array, Array]:
     kernels = engine.native()
     if kernels is not None:
         posterior, log_p = np.array(log_joint, order="C"), np.empty(len(log_joint))
-        kernels.normalize(posterior, log_p, engine.threads())
+        kernels.normalize(posterior, log_p, engine.threads(8 * posterior.size))
         return posterior, log_p
     top = log_joint.max(axis=1)
     impossible = np.isneginf(top)

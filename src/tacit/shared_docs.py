@@ -27,7 +27,8 @@ SHARED = {
     warm_start : bool, default=False
         Whether `fit` starts from the parameters of the fit before.
     n_jobs : int, default=None
-        Number of threads; -1 is one for each core. The result has the same bits for any number.
+        Number of threads; None and -1 are one for each core. The bits of the result do not
+        depend on it.
     verbose : int, default=0
         If positive, each round prints a line to stderr.
     callback : callable, default=None

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tacit.labels import Labels
 from tacit.numerics import Array, ratio
 
-__all__ = ["is_random", "responsibilities"]
+__all__ = ["is_fixed", "is_random", "responsibilities"]
 
 
 def is_random(init: Any, labels: Labels, weight: Array) -> bool:
@@ -22,6 +22,12 @@ def is_random(init: Any, labels: Labels, weight: Array) -> bool:
         unnamed = len(_unnamed(labels, weight)) > 0
         return init in ("random", "kmeans") or (init == "labels" and unnamed)
     return callable(init)
+
+
+def is_fixed(init: Any, labels: Labels, weight: Array, loop: npt.NDArray[np.bool_]) -> bool:
+    """Return whether the rows whose label is known are all that a start needs."""
+    by_labels = isinstance(init, str) and init == "labels" and not len(_unnamed(labels, weight))
+    return bool(by_labels and labels.unknown[loop].all())
 
 
 def _unnamed(labels: Labels, weight: Array) -> npt.NDArray[np.intp]:

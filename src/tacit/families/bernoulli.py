@@ -41,7 +41,7 @@ class Params(Ratios):
             return log(p), log(ratio(self.zeros + self.alpha, totals, 0.5))
         tables = np.empty((d, K)), np.empty((d, K))
         pieces = by_column(self.counts), by_column(self.zeros), np.atleast_1d(self.alpha)
-        kernels.log_odds(*pieces, *tables, engine.threads())
+        kernels.log_odds(*pieces, *tables, engine.threads(32 * K * d))
         return tables[0].T, tables[1].T
 
     @property
@@ -54,12 +54,12 @@ class Params(Ratios):
         """Log p(x_j = 0 | y), of shape (K, d)."""
         return self._logs[1]
 
-    def _weights(self, real: Any) -> Weights | None:
+    def weights(self, table: Any) -> Weights | None:
         """Return the log-odds; the constants are the sums of log_not: every feature absent."""
         totals = self.seen + 2.0 * self.alpha
         if totals.shape[1] > 1 or not totals.all():
             return None
-        weights, doubtful = self._prepare(real, self.zeros, np.log(totals[:, 0]))
+        weights, doubtful = self._prepare(table, self.zeros, np.log(totals[:, 0]))
         return weights if doubtful else None  # the absence of a certain feature is another matter
 
 

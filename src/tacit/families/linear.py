@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,36 +27,24 @@ class Ratios(ABC):
         Of what is there.
     alpha : ndarray of shape () or (d,)
         What is added to every count.
+    density : float, optional
+        The log density of the smoothing, once it has been seen on the way.
     """
 
     counts: Array
     alpha: Array
-
-    @cached_property
-    def _prepared(self) -> dict[Any, Weights | None]:
-        return {}
-
-    def weights(self, real: Any) -> Weights | None:
-        """Return the weights for the kernels in float32 or float64, if they can take them."""
-        if real not in self._prepared:
-            self._prepared[real] = self._weights(real)
-        return self._prepared[real]
+    density: ClassVar[float | None] = None
 
     @abstractmethod
-    def _weights(self, real: Any) -> Weights | None: ...
+    def weights(self, table: Any) -> Weights | None:
+        """Return the weights for the kernels, in `table`; None if they cannot take them."""
 
-    @property
-    def density(self) -> float | None:
-        """The log density of the smoothing, if it has been seen on the way."""
-        return next((found.density for found in self._prepared.values() if found), None)
-
-    def _prepare(self, real: Any, others: Array | None, log_totals: Array) -> tuple[Weights, bool]:
+    def _prepare(self, table: Any, others: Array | None, log_totals: Array) -> tuple[Weights, bool]:
         """Return the weights, and whether all are below +inf."""
         kernels = engine.native()
         assert kernels is not None
         K, d = self.counts.shape
-        table, mean, constants = np.empty(d * K + bags.SLACK, real), np.empty(d), np.empty(K)
-        table[-bags.SLACK :] = 0.0
+        mean, constants = np.empty(d), np.empty(K)
         density, possible, doubtful = kernels.prepare(
             by_column(self.counts),
             None if others is None else by_column(others),
@@ -66,9 +53,10 @@ class Ratios(ABC):
             table,
             mean,
             constants,
-            engine.threads(),
+            engine.threads(16 * K * d),
         )
-        return Weights(table, mean, constants, density, possible), doubtful
+        self.__dict__["density"] = density
+        return Weights(table, mean, constants, possible), doubtful
 
 
 def by_column(counts: Array) -> Array:
@@ -93,9 +81,8 @@ class Linear(Smoothed):
         features = rows.features
         if engine.native() is None or not isinstance(features, Bags):
             return None
-        weights = params.weights(
-            np.float32 if bags.single(features, len(log_prior)) else np.float64
-        )
+        memory = rows.memory or bags.Memory()
+        weights = params.weights(memory.table_for(features, len(log_prior)))
         if weights is None:
             return None
         found = bags.expect(
@@ -105,7 +92,7 @@ class Linear(Smoothed):
             rows.evidence,
             rows.weight,
             hard,
-            rows.memory,
+            memory,
             bool(np.all(np.asarray(self.alpha) > 0)),
         )
         statistics = self._counts(found.words, found.totals, found.classes)
@@ -119,4 +106,4 @@ def expected_logs(weights: Array, counts: Array, alpha: Any) -> float:
         logs = log(counts + alpha)
         return float(np.multiply(weights, logs, out=np.zeros(logs.shape), where=weights != 0).sum())
     pieces = by_column(weights), by_column(counts), np.atleast_1d(alpha)
-    return float(kernels.expected_logs(*pieces, engine.threads()))
+    return float(kernels.expected_logs(*pieces, engine.threads(8 * counts.size)))

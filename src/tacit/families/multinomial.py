@@ -43,13 +43,14 @@ class Params(Ratios):
             return log(ratio(self.counts + self.alpha, totals, 1.0 / d))
         table = np.empty((d, K))
         pieces = by_column(self.counts), np.atleast_1d(self.alpha), self.log_totals
-        kernels.log_shares(*pieces, table, engine.threads())
+        kernels.log_shares(*pieces, table, engine.threads(16 * K * d))
         return table.T
 
-    def _weights(self, real: Any) -> Weights | None:
+    def weights(self, table: Any) -> Weights | None:
+        """Return log p(t | y); None if a class has no words, whose shares are uniform."""
         if np.isinf(self.log_totals).any():
             return None
-        return self._prepare(real, None, self.log_totals)[0]
+        return self._prepare(table, None, self.log_totals)[0]
 
 
 @dataclass(frozen=True)

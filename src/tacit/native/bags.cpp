@@ -124,8 +124,8 @@ class Bags {
     }
 
     // The E-step in one pass: the posteriors, times the weights, go into `kept`, of shape
-    // (rows, stride); `classes` gets their sums, and the log-likelihood is returned, without the
-    // part that the centring of the table took away.
+    // (rows, classes); `classes` gets their sums. Returned is the log-likelihood without the expected
+    // scores (see `Block`), which `count` and `shift` return.
     //
     // Where `again`, `kept` holds the posteriors of a round before, and rows of which none moved by
     // more than `still` stay as they are there. Then what moved is returned as well: the rows and
@@ -141,37 +141,42 @@ class Bags {
                   (!evidence || (evidence->shape(0) == n && evidence->shape(1) == K)) &&
                   (!weight || weight->shape(0) == n),
               "shapes differ");
-        std::vector<Real> base(stride, -std::numeric_limits<Real>::infinity());
-        for (std::size_t k = 0; k < K; ++k) base[k] = static_cast<Real>(constants.data()[k]);
+        constexpr Real infinity = std::numeric_limits<Real>::infinity();
+        std::vector<Real> base(2 * stride, Real{0});  // the constants, and what rounding took off them
+        std::fill(base.begin(), base.begin() + stride, -infinity);
+        for (std::size_t k = 0; k < K; ++k) {
+            base[k] = static_cast<Real>(constants.data()[k]);
+            if (base[k] > -infinity) base[stride + k] = static_cast<Real>(constants.data()[k] - base[k]);
+        }
         const double *log_evidence = evidence ? evidence->data() : nullptr;
         const double *weights = weight ? weight->data() : nullptr, *log_prior = prior.data();
         const Real *from = table.data();
         Real *to = kept.data();
-        Stripes<Real> stripes(n, K, stride, again);
+        Stripes<Real> stripes(n, K, again);
         {
             nb::gil_scoped_release release;
             with_types(rows_, [&](auto rows) {
                 share((n + stripe - 1) / stripe, threads, [&](std::size_t task) {
-                    std::vector<Real> scores(block * stride);
-                    double tops[block], totals[block];
-                    for (std::size_t first = task * stripe; first < std::min(n, (task + 1) * stripe);
-                         first += block) {
-                        const std::size_t count = std::min(block, n - first);
+                    std::vector<Real> scores(block * stride), gaps(block * stride);
+                    bool moved[block] = {};
+                    double tops[block], totals[block], rest[block], best_tops[block];
+                    const std::size_t last = std::min(n, (task + 1) * stripe);
+                    for (std::size_t first = task * stripe; first < last; first += block) {
+                        const std::size_t count = std::min(block, last - first);
+                        const double *own = log_evidence ? log_evidence + first * K : nullptr;
+                        const Block<Real> part{count, K, scores.data(), gaps.data(), weights ? weights + first : nullptr,
+                                               to + first * K, again, static_cast<Real>(still), moved, tops,
+                                               totals, rest, stripes.sums(task)};
                         best<Score>(rows, first, count, from, K, base.data(), stride, scores.data());
-                        if (log_evidence) add(scores.data(), count, stride, log_evidence + first * K, K);
-                        if (hard) {
-                            choose(scores.data(), count, stride, tops, totals);
-                        } else {
-                            best<Softmax>(scores.data(), count, stride, tops, totals);
-                        }
+                        if (own) add(scores.data(), count, stride, own, K);
+                        if (hard) choose(scores.data(), count, stride, best_tops);
+                        best<Normalize>(part);
+                        if (hard) std::copy(best_tops, best_tops + count, tops);
                         for (std::size_t i = 0; i < count; ++i) {
-                            if (!std::isinf(tops[i])) continue;
-                            const double *own = log_evidence ? log_evidence + (first + i) * K : nullptr;
-                            guess(scores.data() + i * stride, log_prior, own, K, hard);
+                            if (std::isinf(tops[i])) guess(part, i, stride, log_prior, own, hard);
                         }
-                        const double *w = weights ? weights + first : nullptr;
-                        stripes.keep(task, first, count, scores.data(), w, to, static_cast<Real>(still));
-                        stripes.add(task, count, tops, totals, w);
+                        if (again) stripes.note(task, first, part, stride);
+                        stripes.add(task, part);
                     }
                 });
             });
@@ -200,13 +205,13 @@ class Bags {
                 double *own = &sums[3 * task];
                 const std::size_t first = task * stripe, count = std::min(stripe, n - first);
                 float ones[stripe], zeros[stripe];
-                double log_p[stripe];
+                double entropy[stripe];
                 for (std::size_t i = count; i < (count + 7) / 8 * 8; ++i) ones[i] = 0;
                 best<ScoreOdds>(rows, first, count, from, static_cast<float>(constant), ones);
-                best<SoftmaxOdds>(ones, zeros, log_p, (count + 7) / 8 * 8);
+                best<SoftmaxOdds>(ones, zeros, entropy, (count + 7) / 8 * 8);
                 for (std::size_t i = 0; i < count; ++i) {
                     const double w = weights ? weights[first + i] : 1.0;
-                    own[0] += w * log_p[i];
+                    own[0] += w * entropy[i];
                     own[1] += w * static_cast<double>(zeros[i]);
                     own[2] += w * static_cast<double>(ones[i]);
                     to[first + i] = static_cast<float>(w * static_cast<double>(ones[i]));
@@ -225,25 +230,28 @@ class Bags {
     // The M-step's sums: out[j, k] = sum over the rows i of x[i, j] weights[i, k]; `totals[k]` is
     // their sum over j.
     template <typename Real>
-    void count(Vector<const Real> weights, Matrix<double> out, Vector<double> totals, int threads) {
+    double count(Vector<const Real> weights, Matrix<double> out, Vector<double> totals,
+                 std::optional<Vector<const Real>> table, int threads) {
         const std::size_t K = out.shape(1);
         check(weights.shape(0) >= rows_.lines * K + slack, "shapes differ");
         const Real *from = weights.data();
         double *to = out.data();
-        by_columns(out, totals, threads, [=](auto columns, std::size_t first, std::size_t last) {
+        const Real *scores = table_of(table, K);
+        return by_columns(out, totals, scores, threads, [=](auto columns, auto first, auto last) {
             best<Count>(columns, first, last, from, K, to);
         });
     }
 
     // The same for two classes by the posterior of class 1, and the sums over both classes.
-    void count_odds(Vector<const float> weights, Vector<const double> both, Matrix<double> out,
-                    Vector<double> totals, int threads) {
+    double count_odds(Vector<const float> weights, Vector<const double> both, Matrix<double> out,
+                      Vector<double> totals, std::optional<Vector<const float>> table, int threads) {
         check(weights.shape(0) == rows_.lines && out.shape(1) == 2 && both.shape(0) == columns_,
               "shapes differ");
         const float *from = weights.data();
         const double *sums = both.data();
         double *to = out.data();
-        by_columns(out, totals, threads, [=](auto columns, std::size_t first, std::size_t last) {
+        const float *scores = table_of(table, 2);
+        return by_columns(out, totals, scores, threads, [=](auto columns, auto first, auto last) {
             best<CountOdds>(columns, first, last, from, sums, to);
         });
     }
@@ -251,8 +259,9 @@ class Bags {
     // out[j, k] = before[j, k] + sum over some rows i of x[i, j] change[i, k]. Threads share the
     // columns, and each goes through the rows in order.
     template <typename Real>
-    void shift(Vector<const std::int64_t> moved, Matrix<const Real> change,
-               Matrix<const double> before, Matrix<double> out, Vector<double> totals, int threads) {
+    double shift(Vector<const std::int64_t> moved, Matrix<const double> change,
+                 Matrix<const double> before, Matrix<double> out, Vector<double> totals,
+                 std::optional<Vector<const Real>> table, int threads) {
         const std::size_t K = out.shape(1), size = moved.shape(0);
         check(size == change.shape(0) && change.shape(1) == K && before.shape(0) == columns_ &&
                   before.shape(1) == K,
@@ -261,8 +270,7 @@ class Bags {
         for (std::size_t m = 0; m < size; ++m) {
             check(static_cast<std::size_t>(which[m]) < rows_.lines, "no such row");
         }
-        const Real *by = change.data();
-        const double *from = before.data();
+        const double *by = change.data(), *from = before.data();
         double *to = out.data();
         transpose(threads);
         {
@@ -284,43 +292,43 @@ class Bags {
                 });
             });
         }
-        by_columns(out, totals, threads, [](auto, std::size_t, std::size_t) {});
+        return by_columns(out, totals, table_of(table, K), threads, [](auto, auto, auto) {});
     }
 
   private:
     // What the stripes of rows sum up, each for itself: added in order at the end.
     template <typename Real>
     struct Stripes {
-        Stripes(std::size_t n, std::size_t K, std::size_t stride, bool again)
-            : tasks((n + stripe - 1) / stripe), n(n), K(K), stride(stride), again(again),
-              classes(tasks * K), log_likelihood(tasks), rows(again ? tasks : 0),
-              change(again ? tasks : 0) {}
+        Stripes(std::size_t n, std::size_t K, bool again)
+            : tasks((n + stripe - 1) / stripe), n(n), K(K), again(again), classes(tasks * K),
+              log_likelihood(tasks), rows(again ? tasks : 0), change(again ? tasks : 0) {}
 
-        // Store the posteriors of a block, times the weights; note what moved.
-        void keep(std::size_t task, std::size_t first, std::size_t count, Real *scores,
-                  const double *weight, Real *to, Real still) {
-            Real far[block];
-            best<Keep>(scores, count, stride, K, weight, still, to + first * K,
-                       again ? far : static_cast<Real *>(nullptr), &classes[task * K]);
-            for (std::size_t i = 0; i < count; ++i) {
-                if (again && far[i] <= still) continue;
-                const Real *now = scores + i * stride;
-                Real *held = to + (first + i) * K;
-                if (again && rows[task].size() < stripe / 4) {
+        double *sums(std::size_t task) { return &classes[task * K]; }
+
+        // Store the posteriors that moved, and note by how much.
+        void note(std::size_t task, std::size_t first, const Block<Real> &part, std::size_t stride) {
+            for (std::size_t i = 0; i < part.count; ++i) {
+                if (!part.moved[i]) continue;
+                const Real *now = part.scores + i * stride;
+                Real *held = part.kept + i * K;
+                if (rows[task].size() < stripe / 4) {
                     rows[task].push_back(static_cast<std::int64_t>(first + i));
-                    for (std::size_t k = 0; k < K; ++k) change[task].push_back(now[k] - held[k]);
-                } else if (again) {
+                    for (std::size_t k = 0; k < K; ++k) {
+                        change[task].push_back(static_cast<double>(now[k]) - static_cast<double>(held[k]));
+                    }
+                } else {
                     many.store(true, std::memory_order_relaxed);
                 }
-                std::memcpy(held, now, K * sizeof(Real));
+                for (std::size_t k = 0; k < K; ++k) held[k] = now[k];
             }
         }
 
-        void add(std::size_t task, std::size_t count, const double *tops, double *totals,
-                 const double *weight) {
-            best<Logarithms>(totals, count);
-            for (std::size_t i = 0; i < count; ++i) {
-                log_likelihood[task] += (weight ? weight[i] : 1.0) * (tops[i] + totals[i]);
+        void add(std::size_t task, const Block<Real> &part) {
+            best<Logarithms>(part.totals, part.count);
+            for (std::size_t i = 0; i < part.count; ++i) {
+                const double weight = part.weight ? part.weight[i] : 1.0;
+                log_likelihood[task] += weight * part.totals[i] + part.rest[i];
+                if (std::isinf(part.tops[i])) log_likelihood[task] = part.tops[i];
             }
         }
 
@@ -340,7 +348,7 @@ class Bags {
             for (const auto &own : rows) size += own.size();
             if (size > n / 8) return nb::none();
             std::vector<std::int64_t> all;
-            std::vector<Real> by;
+            std::vector<double> by;
             all.reserve(size);
             by.reserve(size * K);
             for (std::size_t task = 0; task < tasks; ++task) {
@@ -350,18 +358,26 @@ class Bags {
             return nb::make_tuple(to_numpy(std::move(all), size), to_numpy(std::move(by), size, K));
         }
 
-        std::size_t tasks, n, K, stride;
+        std::size_t tasks, n, K;
         bool again;
         std::atomic<bool> many{false};
         std::vector<double> classes, log_likelihood;
         std::vector<std::vector<std::int64_t>> rows;
-        std::vector<std::vector<Real>> change;
+        std::vector<std::vector<double>> change;
     };
 
+    template <typename Real>
+    const Real *table_of(const std::optional<Vector<const Real>> &table, std::size_t K) const {
+        check(!table || table->shape(0) >= 2 * columns_ * K, "shapes differ");
+        return table ? table->data() : nullptr;
+    }
+
     // Calls work(columns, first, last) for ranges of columns, and then adds up the lines of `out`.
-    template <typename Work>
-    void by_columns(const Matrix<double> &out, const Vector<double> &totals, int threads,
-                    const Work &work) {
+    // Returns the sum of `out` times the table, if there is one.
+    template <typename Real, typename Work>
+    double by_columns(const Matrix<double> &out, const Vector<double> &totals, const Real *table,
+                      int threads, const Work &work) {
+        const Real *fine = table ? table + columns_ * out.shape(1) : nullptr;
         const std::size_t K = out.shape(1);
         check(out.shape(0) == columns_ && totals.shape(0) == K && threads >= 1, "shapes differ");
         transpose(threads);
@@ -369,17 +385,25 @@ class Bags {
         double *all = totals.data();
         nb::gil_scoped_release release;
         const std::size_t tasks = cuts_.size() - 1;
-        std::vector<double> sums(tasks * K);
+        std::vector<double> sums(tasks * K), products(tasks);
         with_types(by_column_, [&](auto columns) {
             share(tasks, threads, [&](std::size_t task) {
-                work(columns, cuts_[task], cuts_[task + 1]);
-                best<AddLines>(lines, cuts_[task], cuts_[task + 1], K, &sums[task * K]);
+                work(columns, cuts_[task], cuts_[task + 1]);  // what it wrote is still at hand
+                const std::size_t first = cuts_[task], last = cuts_[task + 1];
+                best<AddLines>(lines, first, last, K, &sums[task * K]);
+                if (table) {
+                    best<Product>(lines + first * K, table + first * K, fine + first * K,
+                                  (last - first) * K, &products[task]);
+                }
             });
         });
         std::fill(all, all + K, 0.0);
         for (std::size_t task = 0; task < tasks; ++task) {
             for (std::size_t k = 0; k < K; ++k) all[k] += sums[task * K + k];
         }
+        double product = 0;
+        for (const double own : products) product += own;
+        return product;
     }
 
     template <typename Real>
@@ -392,41 +416,50 @@ class Bags {
         }
     }
 
-    // Hard assignment: each row to the first of its best classes.
+    // Hard assignment: each row to the first of its best classes, whose score is returned.
     template <typename Real>
-    static void choose(Real *scores, std::size_t count, std::size_t stride, double *tops,
-                       double *totals) {
+    static void choose(Real *scores, std::size_t count, std::size_t stride, double *tops) {
+        constexpr Real infinity = std::numeric_limits<Real>::infinity();
         for (std::size_t i = 0; i < count; ++i) {
-            Real *row = scores + i * stride;
-            Real *at = std::max_element(row, row + stride);
+            Real *row = scores + i * stride, *at = std::max_element(row, row + stride);
             tops[i] = static_cast<double>(*at);
-            totals[i] = 1.0;
-            std::fill(row, row + stride, Real{0});
-            *at = Real{1};
+            const bool possible = *at > -infinity;
+            std::fill(row, row + stride, -infinity);
+            if (possible) *at = Real{0};
         }
     }
 
     // A row that is impossible in every class: what the prior and the evidence say, or the evidence.
     template <typename Real>
-    static void guess(Real *row, const double *prior, const double *evidence, std::size_t K,
-                      bool hard) {
+    static void guess(const Block<Real> &part, std::size_t i, std::size_t stride, const double *prior,
+                      const double *evidence, bool hard) {
+        const std::size_t K = part.classes;
         std::vector<double> p(K);
         for (const bool with_prior : {true, false}) {
             for (std::size_t k = 0; k < K; ++k) {
-                p[k] = (with_prior ? prior[k] : 0.0) + (evidence ? evidence[k] : 0.0);
+                p[k] = (with_prior ? prior[k] : 0.0) + (evidence ? evidence[i * K + k] : 0.0);
             }
             const double top = *std::max_element(p.begin(), p.end());
             if (std::isinf(top)) continue;
             double total = 0;
             for (double &x : p) total += x = std::exp(x - top);
-            for (std::size_t k = 0; k < K; ++k) row[k] = static_cast<Real>(p[k] / total);
+            for (double &x : p) x /= total;
             break;
         }
         if (hard) {
-            Real *at = std::max_element(row, row + K);
-            std::fill(row, row + K, Real{0});
-            *at = Real{1};
+            const auto at = std::max_element(p.begin(), p.end());
+            std::fill(p.begin(), p.end(), 0.0);
+            *at = 1.0;
         }
+        Real *row = part.again ? part.scores + i * stride : part.kept + i * K;
+        if (part.again && !part.moved[i]) {  // what `kept` held has been counted instead
+            for (std::size_t k = 0; k < K; ++k) part.sums[k] -= static_cast<double>(part.kept[i * K + k]);
+        }
+        for (std::size_t k = 0; k < K; ++k) {
+            row[k] = static_cast<Real>(p[k] * (part.weight ? part.weight[i] : 1.0));
+            part.sums[k] += static_cast<double>(row[k]);
+        }
+        part.moved[i] = true;
     }
 
     void pack(const Anything &starts, const std::optional<Vector<const std::int64_t>> &picked,
@@ -538,10 +571,11 @@ void define_real(nb::class_<Bags> &bags) {
              nb::arg("kept").noconvert(), nb::arg("classes").noconvert(), nb::arg("again"),
              nb::arg("still"), nb::arg("threads"));
     bags.def("count", &Bags::count<Real>, nb::arg("weights").noconvert(),
-             nb::arg("out").noconvert(), nb::arg("totals").noconvert(), nb::arg("threads"));
+             nb::arg("out").noconvert(), nb::arg("totals").noconvert(),
+             nb::arg("table").noconvert().none(), nb::arg("threads"));
     bags.def("shift", &Bags::shift<Real>, nb::arg("moved"), nb::arg("change").noconvert(),
              nb::arg("before"), nb::arg("out").noconvert(), nb::arg("totals").noconvert(),
-             nb::arg("threads"));
+             nb::arg("table").noconvert().none(), nb::arg("threads"));
 }
 
 void define_bags(nb::module_ &m) {
@@ -560,7 +594,8 @@ void define_bags(nb::module_ &m) {
              nb::arg("weight").none(), nb::arg("kept").noconvert(), nb::arg("classes").noconvert(),
              nb::arg("threads"));
     bags.def("count_odds", &Bags::count_odds, nb::arg("weights").noconvert(), nb::arg("both"),
-             nb::arg("out").noconvert(), nb::arg("totals").noconvert(), nb::arg("threads"));
+             nb::arg("out").noconvert(), nb::arg("totals").noconvert(),
+             nb::arg("table").noconvert().none(), nb::arg("threads"));
 }
 
 }  // namespace tacit

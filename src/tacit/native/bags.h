@@ -120,7 +120,7 @@ TACIT_INLINE void add_line(Vec<Real, L> *sums, const Side &lines, std::int64_t p
     }
 }
 
-// scores[i, from ..] = constants[from ..] + sum of value * table[index, from ..] over line
+// scores[i, from ..] = constants[from ..] (both lines of them) + sum of value * table[index, from ..] over line
 // first + i: N vectors wide, which stay in registers; even and odd entries apart, as an addition
 // takes longer than the next load.
 template <int N, int L, typename Real, typename Rows>
@@ -131,7 +131,7 @@ TACIT_INLINE void score_block(const Rows &rows, std::size_t first, std::size_t c
         Vec<Real, L> even[N], odd[N];
         for (int q = 0; q < N; ++q) {
             load<Real, L>(even[q], constants + from + q * L);
-            odd[q] = Vec<Real, L>{};
+            load<Real, L>(odd[q], constants + stride + from + q * L);
         }
         std::int64_t p = rows.begin[first + i];
         const std::int64_t end = rows.end[first + i];
@@ -194,58 +194,137 @@ struct ScoreOdds {
     }
 };
 
-// scores[i, :] become the posterior, for `count` rows; tops[i] their largest score and totals[i]
-// the sum of exp(score - top), so that log p(x) = top + log total. A row of -inf alone becomes
-// zeros, its top is -inf.
-struct Softmax {
-    template <typename Real, int L>
-    static TACIT_INLINE void lanes(Real *scores, std::size_t count, std::size_t stride,
-                                   double *tops, double *totals) {
-        for (std::size_t i = 0; i < count; ++i) {
-            Real *row = scores + i * stride;
-            Vec<Real, L> best, all{};
-            load<Real, L>(best, row);
-            for (std::size_t from = L; from < stride; from += L) {
-                Vec<Real, L> x;
-                load<Real, L>(x, row + from);
-                best = x > best ? x : best;
-            }
-            const Real top = largest<Real, L>(best);
-            const Real base = top > -std::numeric_limits<Real>::infinity() ? top : Real{0};
-            for (std::size_t from = 0; from < stride; from += L) {
-                Vec<Real, L> x;
-                load<Real, L>(x, row + from);
-                x = x - base;
-                Exponential<Real>::template run<L>(x);
-                store<Real, L>(row + from, x);
-                all += x;
-            }
-            const Real total = sum<Real, L>(all);
-            const Real scale = total > Real{0} ? Real{1} / total : Real{0};
-            for (std::size_t from = 0; from < stride; from += L) {
-                Vec<Real, L> x;
-                load<Real, L>(x, row + from);
-                store<Real, L>(row + from, x * scale);
-            }
-            tops[i] = static_cast<double>(top);
-            totals[i] = static_cast<double>(total);
+// What a block of rows is normalised with, and where its posteriors go.
+template <typename Real>
+struct Block {
+    std::size_t count, classes;
+    Real *scores;          // count rows of whole vectors: the scores, then the posteriors
+    Real *gaps;            // room for as many: how far each score is below the top
+    const double *weight;  // of the rows, or null: 1
+    Real *kept;            // posteriors times weights, of `classes` numbers each
+    bool again;            // `kept` holds those of a round before
+    Real still;            // rows that moved by no more, and cost no more than 10 times that many
+                           // nats, stay as they are there
+    bool *moved;           // the others: not in `kept` yet
+    double *tops, *totals; // log p(x) = top + log total
+    double *rest;          // see below
+    double *sums;          // of `kept`, class by class
+};
+
+// The log-likelihood of a row is its expected score under its posterior r plus the entropy of r,
+//     sum_k r_k score_k + log total - sum_k r_k (score_k - top),
+// and the first term, which is large, is not summed up here row by row and in the precision of the
+// scores, but later from the expected counts, in float64. This is exact to second order in the
+// errors of r. `rest` has the last term, and what makes up for an r that does not sum to the weight.
+//
+// The softmax of the rows of a block, N vectors each, or as many as it takes if N is 0. Lanes behind
+// the last class hold -inf, thus 0 in the end. A row of -inf alone is all zeros, its top is -inf.
+template <int N, int L, typename Real>
+TACIT_INLINE void normalize_block(const Block<Real> &block) {
+    constexpr Real infinity = std::numeric_limits<Real>::infinity();
+    const std::size_t K = block.classes, vectors = N ? N : (K + L - 1) / L, stride = vectors * L;
+    for (std::size_t i = 0; i < block.count; ++i) {
+        Real *row = block.scores + i * stride, *held = block.kept + i * K;
+        Vec<Real, L> most, all{}, spread{}, x;
+        load<Real, L>(most, row);
+        for (std::size_t q = 1; q < vectors; ++q) {
+            load<Real, L>(x, row + q * L);
+            most = x > most ? x : most;
         }
-    }
-    template <typename Real>
-    static TACIT_INLINE void run(Real *scores, std::size_t count, std::size_t stride, double *tops,
-                                 double *totals) {
-        if (stride == 4) {
-            lanes<Real, 4>(scores, count, stride, tops, totals);
+        const Real top = largest<Real, L>(most), base = top > -infinity ? top : Real{0};
+        for (std::size_t q = 0; q < vectors; ++q) {
+            load<Real, L>(x, row + q * L);
+            x -= base;
+            store<Real, L>(block.gaps + i * stride + q * L, x);
+            const Vec<Real, L> least = Vec<Real, L>{} + Exponential<Real>::lowest;
+            const Vec<Real, L> below = x > least ? x : least;
+            Exponential<Real>::template run<L>(x);
+            store<Real, L>(row + q * L, x);
+            all += x;
+            spread += x * below;
+        }
+        const Real total = sum<Real, L>(all), weight = block.weight ? Real(block.weight[i]) : Real{1};
+        const Real scale = total > Real{0} ? weight / total : Real{0};
+        for (std::size_t q = 0; q < vectors; ++q) {
+            load<Real, L>(x, row + q * L);
+            store<Real, L>(row + q * L, x * scale);
+        }
+        block.tops[i] = static_cast<double>(top);
+        block.totals[i] = static_cast<double>(total);
+        const Real *result = row;
+        if (block.again) {
+            const Real *gap = block.gaps + i * stride;
+            Vec<Real, 4> far{}, cost{};
+            Real last = 0;
+            std::size_t k = 0;
+            for (; k + 4 <= K; k += 4) {
+                Vec<Real, 4> now, before, below;
+                load<Real, 4>(now, row + k);
+                load<Real, 4>(before, held + k);
+                load<Real, 4>(below, gap + k);
+                now -= before;
+                cost += now * below;
+                now = now > Real{0} ? now : -now;
+                far = now > far ? now : far;
+            }
+            for (; k < K; ++k) {
+                cost[0] += (row[k] - held[k]) * gap[k];
+                last = std::max(last, std::abs(row[k] - held[k]));
+            }
+            const Real most = block.still * weight;
+            block.moved[i] = !(std::max(last, largest<Real, 4>(far)) <= most &&
+                               std::abs(sum<Real, 4>(cost)) <= 10 * most);
+            if (!block.moved[i]) result = held;
         } else {
-            lanes<Real, 32 / sizeof(Real)>(scores, count, stride, tops, totals);
+            std::size_t k = 0;
+            for (; k + 4 <= K; k += 4) {
+                Vec<Real, 4> part;
+                load<Real, 4>(part, row + k);
+                store<Real, 4>(held + k, part);
+            }
+            for (; k < K; ++k) held[k] = row[k];
+        }
+        std::size_t k = 0;
+        Vec<double, 4> given{};
+        for (; k + 4 <= K; k += 4) {
+            Vec<double, 4> so_far, part;
+            load<double, 4>(so_far, block.sums + k);
+            for (int l = 0; l < 4; ++l) part[l] = static_cast<double>(result[k + l]);
+            store<double, 4>(block.sums + k, so_far + part);
+            given += part;
+        }
+        for (; k < K; ++k) {
+            block.sums[k] += static_cast<double>(result[k]);
+            given[0] += static_cast<double>(result[k]);
+        }
+        const double left = (block.weight ? block.weight[i] : 1.0) - sum<double, 4>(given);
+        block.rest[i] = left * static_cast<double>(base) -
+                        static_cast<double>(scale) * static_cast<double>(sum<Real, L>(spread));
+    }
+}
+
+struct Normalize {
+    template <typename Real>
+    static TACIT_INLINE void run(Block<Real> block) {
+        constexpr int L = 32 / sizeof(Real);
+        if (block.classes <= 4) {
+            normalize_block<1, 4>(block);
+        } else if (block.classes <= L) {
+            normalize_block<1, L>(block);
+        } else if (block.classes <= 2 * L) {
+            normalize_block<2, L>(block);
+        } else if (block.classes <= 3 * L) {
+            normalize_block<3, L>(block);
+        } else {
+            normalize_block<0, L>(block);
         }
     }
 };
 
-// odds[i] become p(class 1), others[i] is p(class 0), and log_p[i] = log(exp(-odds/2) + exp(odds/2)),
-// for a whole number of vectors.
+// odds[i] become p(class 1), others[i] is p(class 0), and entropy[i] that of the two, for a whole
+// number of vectors.
 struct SoftmaxOdds {
-    static TACIT_INLINE void run(float *odds, float *others, double *log_p, std::size_t count) {
+    static TACIT_INLINE void run(float *odds, float *others, double *entropy, std::size_t count) {
         typedef Vec<float, 8> V;
         for (std::size_t i = 0; i < count; i += 8) {
             V x;
@@ -253,7 +332,7 @@ struct SoftmaxOdds {
             const auto positive = x > 0.0f;
             const V size = positive ? x : -x;
             V less = -size;
-            Exponential<float>::run<8>(less);
+            Exponential<float>::run<8>(less);  // 0 if size is beyond 60, and so is small * size
             const V large = 1.0f / (1.0f + less), small = less * large;
             store<float, 8>(odds + i, positive ? large : small);
             store<float, 8>(others + i, positive ? small : large);
@@ -262,7 +341,7 @@ struct SoftmaxOdds {
                 for (int l = 0; l < 4; ++l) total[l] = 1.0 + static_cast<double>(less[half + l]);
                 logarithm<4>(total);
                 for (int l = 0; l < 4; ++l) {
-                    log_p[i + half + l] = 0.5 * static_cast<double>(size[half + l]) + total[l];
+                    entropy[i + half + l] = total[l] + static_cast<double>(small[half + l] * size[half + l]);
                 }
             }
         }
@@ -299,10 +378,15 @@ TACIT_INLINE void count_block(const Columns &columns, std::size_t first, std::si
                 total[q] += x * part;
             }
         }
-        double kept[4 * N];
-        for (int q = 0; q < N; ++q) store<double, 4>(kept + 4 * q, total[q]);
-        std::memcpy(sums + j * classes + from, kept,
-                    std::min<std::size_t>(4 * N, classes - from) * sizeof(double));
+        double *to = sums + j * classes + from;
+        for (int q = 0; q < N - 1; ++q) store<double, 4>(to + 4 * q, total[q]);
+        if (from + 4 * N <= classes) {
+            store<double, 4>(to + 4 * (N - 1), total[N - 1]);
+        } else {
+            for (std::size_t l = 0; l < classes - from - 4 * (N - 1); ++l) {
+                to[4 * (N - 1) + l] = total[N - 1][l];
+            }
+        }
     }
 }
 
@@ -328,40 +412,13 @@ struct Count {
 
 // sums[index, :] += value * change, for the entries [p, end).
 struct ShiftLine {
-    template <typename Real, typename Rows>
-    static TACIT_INLINE void run(Rows rows, std::int64_t p, std::int64_t end, const Real *change,
+    template <typename Rows>
+    static TACIT_INLINE void run(Rows rows, std::int64_t p, std::int64_t end, const double *change,
                                  std::size_t classes, double *sums) {
         for (; p < end; ++p) {
             const double x = value_at<double>(rows, p);
             double *line = sums + static_cast<std::size_t>(rows.indices[p]) * classes;
-            for (std::size_t k = 0; k < classes; ++k) line[k] += x * static_cast<double>(change[k]);
-        }
-    }
-};
-
-// The posteriors of `count` rows, times their weights, go from `scores` into `kept`, and `sums` gets
-// their sums. `far[i]` tells how far the row is from what `kept` held, in units of its weight; if
-// that is at most `still`, it stays as it is there.
-struct Keep {
-    template <typename Real>
-    static TACIT_INLINE void run(Real *scores, std::size_t count, std::size_t stride,
-                                 std::size_t classes, const double *weight, Real still, Real *kept,
-                                 Real *far, double *sums) {
-        for (std::size_t i = 0; i < count; ++i) {
-            Real *now = scores + i * stride, *held = kept + i * classes;
-            if (weight) {
-                for (std::size_t k = 0; k < classes; ++k) now[k] *= static_cast<Real>(weight[i]);
-            }
-            if (far) {
-                Real most = 0;
-                for (std::size_t k = 0; k < classes; ++k) {
-                    const Real apart = now[k] - held[k], size = apart < 0 ? -apart : apart;
-                    most = size > most ? size : most;
-                }
-                far[i] = weight ? most / static_cast<Real>(weight[i]) : most;
-            }
-            const Real *to_add = far && far[i] <= still ? held : now;
-            for (std::size_t k = 0; k < classes; ++k) sums[k] += static_cast<double>(to_add[k]);
+            for (std::size_t k = 0; k < classes; ++k) line[k] += x * change[k];
         }
     }
 };

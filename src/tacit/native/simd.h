@@ -192,17 +192,33 @@ TACIT_INLINE void logarithms(double *at, double *end) {
 }
 
 template <typename Real, int L>
+TACIT_INLINE void halves(const Vec<Real, L> &x, Vec<Real, L / 2> &low, Vec<Real, L / 2> &high) {
+    std::memcpy(&low, &x, sizeof(low));
+    std::memcpy(&high, reinterpret_cast<const char *>(&x) + sizeof(low), sizeof(high));
+}
+
+template <typename Real, int L>
 TACIT_INLINE Real largest(const Vec<Real, L> &x) {
-    Real top = x[0];
-    for (int l = 1; l < L; ++l) top = x[l] > top ? x[l] : top;
-    return top;
+    if constexpr (L == 2) {
+        return x[0] > x[1] ? x[0] : x[1];
+    } else {
+        Vec<Real, L / 2> low, high;
+        halves<Real, L>(x, low, high);
+        low = low > high ? low : high;
+        return largest<Real, L / 2>(low);
+    }
 }
 
 template <typename Real, int L>
 TACIT_INLINE Real sum(const Vec<Real, L> &x) {
-    Real total = x[0];
-    for (int l = 1; l < L; ++l) total += x[l];
-    return total;
+    if constexpr (L == 2) {
+        return x[0] + x[1];
+    } else {
+        Vec<Real, L / 2> low, high;
+        halves<Real, L>(x, low, high);
+        low = low + high;
+        return sum<Real, L / 2>(low);
+    }
 }
 
 }  // namespace tacit

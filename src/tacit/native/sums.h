@@ -26,4 +26,25 @@ struct AddLines {  // sums[k] = sum of counts[j, k] over the lines
     }
 };
 
+// sum += counts * (table + fine), with 0 * -inf = 0.
+struct Product {
+    template <typename Real>
+    static TACIT_INLINE void run(const double *counts, const Real *table, const Real *fine, std::size_t size,
+                                 double *result) {
+        Vec<double, 4> total{};
+        std::size_t i = 0;
+        for (; i + 4 <= size; i += 4) {
+            Vec<double, 4> count, part, less;
+            load<double, 4>(count, counts + i);
+            for (int l = 0; l < 4; ++l) part[l] = static_cast<double>(table[i + l]);
+            for (int l = 0; l < 4; ++l) less[l] = static_cast<double>(fine[i + l]);
+            total += count == 0.0 ? Vec<double, 4>{} : count * (part + less);
+        }
+        *result += sum<double, 4>(total);
+        for (; i < size; ++i) {
+            if (counts[i] != 0) *result += counts[i] * (static_cast<double>(table[i]) + static_cast<double>(fine[i]));
+        }
+    }
+};
+
 }  // namespace tacit

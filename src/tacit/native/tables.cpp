@@ -115,88 +115,121 @@ struct Prepared {
 
 // The weights of words, log((counts + alpha) / total), or of presence and absence, the same less
 // log((others + alpha) / total), which `constants` sums up. They go into the table less their mean
-// over the classes where they are finite; the mean is kept in float64.
-template <typename Real, bool Pairs>
+// over the classes where they are finite; the mean is kept in float64, and `fine` has what rounding
+// took off.
+//
+// A line is N vectors of 4, or as many as it takes if N is 0; what is behind the last class is 0.
+template <typename Real, bool Pairs, int N>
 struct Prepare {
     static TACIT_INLINE void run(const double *counts, const double *others, Alpha alpha,
                                  const double *log_totals, std::size_t first, std::size_t last,
-                                 std::size_t K, Real *table, double *mean, double *constants,
+                                 std::size_t K, Real *table, Real *fine, double *mean, double *constants,
                                  double *scratch, Prepared *found) {
         constexpr double infinity = std::numeric_limits<double>::infinity();
-        const std::size_t size = (last - first) * K;
-        smoothed(counts, alpha, first, last, K, scratch);
-        if (Pairs) smoothed(others, alpha, first, last, K, scratch + size);
+        const std::size_t vectors = N ? N : (K + 3) / 4, size = (last - first) * vectors * 4;
+        smoothed(counts, alpha, first, last, K, vectors * 4, scratch);
+        if (Pairs) smoothed(others, alpha, first, last, K, vectors * 4, scratch + size);
         logarithms(scratch, scratch + (Pairs ? 2 : 1) * size);
+        double density = 0;
+        const double share = 1.0 / static_cast<double>(K);
         for (std::size_t j = first; j < last; ++j) {
-            double *a = scratch + (j - first) * K, *b = a + size;
+            double *a = scratch + (j - first) * vectors * 4, *b = a + size;
             Vec<double, 4> sums{}, rest{};  // of the weights; and of log((others + alpha) / total)
-            std::size_t k = 0;
-            for (; k + 4 <= K; k += 4) {
+            for (std::size_t q = 0; q < vectors; ++q) {
                 Vec<double, 4> x, t, y, c;
-                load<double, 4>(x, a + k);
-                load<double, 4>(t, log_totals + k);
+                load<double, 4>(x, a + 4 * q);
+                load<double, 4>(t, log_totals + 4 * q);
                 if (Pairs) {
-                    load<double, 4>(y, b + k);
-                    load<double, 4>(c, constants + k);
+                    load<double, 4>(y, b + 4 * q);
+                    load<double, 4>(c, constants + 4 * q);
                     x -= y;
                     y -= t;
                     rest += y;
-                    store<double, 4>(constants + k, c + y);
+                    store<double, 4>(constants + 4 * q, c + y);
                 } else {
                     x -= t;
                 }
                 sums += x;
-                store<double, 4>(a + k, x);
+                store<double, 4>(a + 4 * q, x);
             }
-            for (; k < K; ++k) {
-                a[k] -= Pairs ? b[k] : log_totals[k];
-                if (Pairs) {
-                    rest[0] += b[k] - log_totals[k];
-                    constants[k] += b[k] - log_totals[k];
-                }
-                sums[0] += a[k];
-            }
-            double total = sum<double, 4>(sums), among = static_cast<double>(K);
+            double middle = sum<double, 4>(sums);
             if (alpha[j] != 0) {
-                found->density += alpha[j] * (Pairs ? total + 2 * sum<double, 4>(rest) : total);
+                density += alpha[j] * (Pairs ? middle + 2 * sum<double, 4>(rest) : middle);
             }
-            if (!(total > -infinity && total < infinity)) {
-                total = among = 0;
-                for (k = 0; k < K; ++k) {
-                    if (a[k] == infinity) found->doubtful = false;
-                    if (a[k] == -infinity) found->possible = false;
-                    if (std::isfinite(a[k])) total += a[k], ++among;
-                }
-            }
-            const double middle = among > 0 ? total / among : 0.0;
+            middle *= share;
+            const bool finite = middle > -infinity && middle < infinity;
+            if (!finite) middle = mean_of_finite(a, K, found);
             mean[j] = middle;
-            Real *to = table + j * K;
-            for (k = 0; k + 4 <= K; k += 4) {
+            Real *to = table + j * K, *off = fine + j * K;
+            const std::size_t whole = j + 1 < last ? vectors : K / 4;  // the next line covers what is too much
+            for (std::size_t q = 0; q < whole; ++q) {
                 Vec<double, 4> x;
                 Vec<Real, 4> less;
-                load<double, 4>(x, a + k);
+                load<double, 4>(x, a + 4 * q);
                 x -= middle;
                 for (int l = 0; l < 4; ++l) less[l] = static_cast<Real>(x[l]);
-                store<Real, 4>(to + k, less);
+                store<Real, 4>(to + 4 * q, less);
+                asm volatile("" ::: "memory");  // GCC 12 takes double(float(x)) of a vector for x
+                load<Real, 4>(less, to + 4 * q);
+                for (int l = 0; l < 4; ++l) x[l] -= static_cast<double>(less[l]);
+                for (int l = 0; l < 4; ++l) less[l] = static_cast<Real>(x[l]);
+                store<Real, 4>(off + 4 * q, less);
             }
-            for (; k < K; ++k) to[k] = static_cast<Real>(a[k] - middle);
+            for (std::size_t k = whole * 4; k < K; ++k) {
+                to[k] = static_cast<Real>(a[k] - middle);
+                off[k] = static_cast<Real>(a[k] - middle - static_cast<double>(to[k]));
+            }
+            if (!finite) {  // -inf - -inf is no number
+                for (std::size_t k = 0; k < K; ++k) off[k] = std::isinf(to[k]) ? Real{0} : off[k];
+            }
         }
+        found->density += density;
     }
 
-    static TACIT_INLINE void smoothed(const double *counts, Alpha alpha, std::size_t first,
-                                      std::size_t last, std::size_t K, double *to) {
-        const double *from = counts + first * K;
-        if (alpha.one) {
-            const double own = alpha[0];
-            for (std::size_t i = 0; i < (last - first) * K; ++i) to[i] = from[i] + own;
-            return;
+    static TACIT_INLINE double mean_of_finite(const double *line, std::size_t K, Prepared *found) {
+        double total = 0, among = 0;
+        for (std::size_t k = 0; k < K; ++k) {
+            if (std::isfinite(line[k])) {
+                total += line[k];
+                ++among;
+            } else if (line[k] > 0) {
+                found->doubtful = false;
+            } else {
+                found->possible = false;
+            }
         }
-        for (std::size_t j = first; j < last; ++j) {
-            const double own = alpha[j];
-            for (std::size_t k = 0; k < K; ++k) *to++ = *from++ + own;
+        return among > 0 ? total / among : 0.0;
+    }
+
+    // counts + alpha, each line in whole vectors; 1 behind the last class.
+    static TACIT_INLINE void smoothed(const double *counts, Alpha alpha, std::size_t first,
+                                      std::size_t last, std::size_t K, std::size_t stride,
+                                      double *to) {
+        for (std::size_t j = first; j < last; ++j, to += stride) {
+            const double own = alpha[j], *from = counts + j * K;
+            std::size_t k = 0;
+            for (; k + 4 <= K; k += 4) {
+                Vec<double, 4> x;
+                load<double, 4>(x, from + k);
+                store<double, 4>(to + k, x + own);
+            }
+            for (; k < stride; ++k) to[k] = k < K ? from[k] + own : 1.0;
         }
     }
 };
+
+template <typename Real, bool Pairs, typename... Arguments>
+void prepare_lines(std::size_t K, Arguments... arguments) {
+    switch ((K + 3) / 4) {
+        case 1: return best<Prepare<Real, Pairs, 1>>(arguments...);
+        case 2: return best<Prepare<Real, Pairs, 2>>(arguments...);
+        case 3: return best<Prepare<Real, Pairs, 3>>(arguments...);
+        case 4: return best<Prepare<Real, Pairs, 4>>(arguments...);
+        case 5: return best<Prepare<Real, Pairs, 5>>(arguments...);
+        case 6: return best<Prepare<Real, Pairs, 6>>(arguments...);
+        default: return best<Prepare<Real, Pairs, 0>>(arguments...);
+    }
+}
 
 // Fills the table, the means and the constants. Returns the log density of the smoothing, whether
 // all weights are above -inf, and whether all are below +inf.
@@ -205,39 +238,43 @@ nb::object prepare(Matrix<const double> counts, std::optional<Matrix<const doubl
                    Vector<const double> alpha, Vector<const double> log_totals, Vector<Real> table,
                    Vector<double> mean, Vector<double> constants, int threads) {
     const std::size_t lines = counts.shape(0), K = counts.shape(1), tasks = ranges(lines);
-    check(table.shape(0) >= lines * K && mean.shape(0) == lines && log_totals.shape(0) == K &&
+    check(table.shape(0) >= 2 * lines * K && mean.shape(0) == lines && log_totals.shape(0) == K &&
               constants.shape(0) == K && threads >= 1 &&
               (!others || (others->shape(0) == lines && others->shape(1) == K)),
           "shapes differ");
     const Alpha smoothing = alpha_of(alpha, lines);
     const double *from = counts.data(), *rest = others ? others->data() : nullptr;
-    const double *totals = log_totals.data();
     Real *to = table.data();
     double *means = mean.data();
-    std::vector<double> sums(tasks * K);
+    const std::size_t stride = (K + 3) / 4 * 4;
+    std::vector<double> sums(tasks * stride), totals(stride);
+    std::copy(log_totals.data(), log_totals.data() + K, totals.begin());
+    const double *total = totals.data();
     std::vector<Prepared> found(tasks);
     {
         nb::gil_scoped_release release;
         constexpr std::size_t tile = 32;  // lines whose logarithms are held
         share_ranges(lines, range, threads, [&](std::size_t first, std::size_t last) {
-            std::vector<double> scratch(2 * tile * K);
+            std::vector<double> scratch(2 * tile * stride);
             for (std::size_t begin = first; begin < last; begin += tile) {
-                const std::size_t end = std::min(last, begin + tile);
-                double *own = &sums[first / range * K];
-                if (rest) {
-                    best<Prepare<Real, true>>(from, rest, smoothing, totals, begin, end, K, to, means,
-                                              own, scratch.data(), &found[first / range]);
-                } else {
-                    best<Prepare<Real, false>>(from, rest, smoothing, totals, begin, end, K, to, means,
-                                               own, scratch.data(), &found[first / range]);
-                }
+                const auto kernel = rest ? prepare_lines<Real, true, const double *, const double *, Alpha,
+                                                         const double *, std::size_t, std::size_t,
+                                                         std::size_t, Real *, Real *, double *, double *,
+                                                         double *, Prepared *>
+                                         : prepare_lines<Real, false, const double *, const double *, Alpha,
+                                                         const double *, std::size_t, std::size_t,
+                                                         std::size_t, Real *, Real *, double *, double *,
+                                                         double *, Prepared *>;
+                kernel(K, from, rest, smoothing, total, begin, std::min(last, begin + tile), K, to,
+                       to + lines * K, means,
+                       &sums[first / range * stride], scratch.data(), &found[first / range]);
             }
         });
     }
     Prepared all;
     std::fill(constants.data(), constants.data() + K, 0.0);
     for (std::size_t task = 0; task < tasks; ++task) {
-        for (std::size_t k = 0; k < K; ++k) constants.data()[k] += sums[task * K + k];
+        for (std::size_t k = 0; k < K; ++k) constants.data()[k] += sums[task * stride + k];
         all.density += found[task].density;
         all.possible &= found[task].possible;
         all.doubtful &= found[task].doubtful;
