@@ -24,7 +24,7 @@ from tacit import em, engine, starts
 from tacit.callbacks import CallbackSupportMixin, Reporter
 from tacit.families import Family
 from tacit.labels import Labels
-from tacit.naivebayes import ClassCounts, NaiveBayes, Params, count_known, select
+from tacit.naivebayes import ClassCounts, NaiveBayes, Params, collapse, count_known, select
 from tacit.numerics import Array
 from tacit.rows import Rows
 from tacit.shared_docs import SHARED
@@ -142,11 +142,9 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             raise
         if X.dtype.kind not in "biuf":
             raise ValueError(f"X has dtype {X.dtype}: expected numbers.")
-        if sparse.issparse(X):
-            X.check_format(full_check=True)  # kernels trust the indices
-            if not X.has_canonical_format:
-                X = X.copy()
-                X.sum_duplicates()
+        if sparse.issparse(X) and engine.has_duplicates(X):  # which has checked the indices as well
+            X = X.copy()
+            X.sum_duplicates()
         return X
 
     def __sklearn_tags__(self) -> Any:
@@ -211,7 +209,9 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         # Rows that are wholly known are counted once; the rounds go over the others.
         known = (labels.codes >= 0) & family.complete(rows.features) & used
         loop = ~known & used
-        chunks = list(select(rows, loop, labels).chunks()) if loop.any() else []
+        chunks = []
+        if loop.any():
+            chunks = list(collapse(model, select(rows, loop, labels)).chunks())
         fixed = count_known(model, rows, known, labels) if known.any() else None
         n_starts = 1
         if chunks and previous is None and starts.is_random(self.init, labels, weight):

@@ -40,6 +40,8 @@ class Sums:
 
 
 def _add(a: Any, b: Any) -> Any:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return engine.add(a, b)
     return tuple(map(_add, a, b)) if isinstance(a, tuple) else a + b
 
 

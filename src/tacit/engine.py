@@ -21,7 +21,10 @@ from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 __all__ = [
+    "add",
+    "distinct",
     "expect",
+    "has_duplicates",
     "kernel_threads",
     "multiply",
     "native",
@@ -157,6 +160,62 @@ def multiply(matrix: Any, dense: Any) -> Any:
     return out
 
 
+def has_duplicates(matrix: Any) -> bool:
+    """Return whether a row of a CSR matrix holds a column twice; ValueError if it is malformed.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> has_duplicates(sparse.csr_array(([1.0, 2.0], [0, 0], [0, 2]), shape=(1, 3)))
+    True
+    """
+    kernels = native()
+    if kernels is None:
+        matrix.check_format(full_check=True)
+        return not matrix.has_canonical_format
+    starts, indices = matrix.indptr, matrix.indices
+    return bool(kernels.has_duplicates(starts, indices, matrix.shape[1], threads(len(indices))))
+
+
+def distinct(rows: Any) -> tuple[Any, Any] | None:
+    """Return the first of each kind of equal rows, and which kind each is; None if half differ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> distinct(np.array([[1, 2], [3, 4], [1, 2], [1, 2]], dtype=np.uint8))
+    (array([0, 1]), array([0, 1, 0, 0]))
+    """
+    kernels = native()
+    if kernels is not None:
+        found = kernels.distinct(np.ascontiguousarray(rows))
+        return found and (found[0].astype(np.intp), found[1].astype(np.intp))
+    _, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    if len(first) > len(rows) // 2:
+        return None
+    order = np.argsort(first)
+    return first[order], np.argsort(order)[which.ravel()]
+
+
+def add(a: Any, b: Any) -> Any:
+    """Return a + b for two arrays, in threads if they are large.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> add(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    array([4., 6.])
+    """
+    kernels = native()
+    alike = a.size >= LEAST_WORK and a.strides == b.strides and a.shape == b.shape
+    if kernels is None or not alike or a.dtype != np.float64 or b.dtype != np.float64:
+        return a + b
+    out = np.empty_like(a)
+    flat = [x.reshape(-1, order="A", copy=False) for x in (a, b, out)]
+    kernels.add(*flat, threads(4 * a.size))
+    return out
+
+
 def tally(labels: Any, matrix: Any) -> Any:
     """Return labels.T @ matrix, dense, for two CSR matrices of floats of which labels is narrow.
 
@@ -170,11 +229,11 @@ def tally(labels: Any, matrix: Any) -> Any:
     kernels = native()
     if kernels is None:
         return (labels.T.tocsr() @ matrix).toarray()
-    counts = np.zeros((labels.shape[1], matrix.shape[1]))
+    counts = np.zeros((matrix.shape[1], labels.shape[1]))
     arrays = matrix.indptr, matrix.indices, _floats(matrix.data)
     starts, codes = labels.indptr.astype(np.int64), labels.indices.astype(np.int64)
-    kernels.tally(*arrays, starts, codes, labels.data, counts)
-    return counts
+    kernels.tally(*arrays, starts, codes, labels.data, counts, threads(len(matrix.data)))
+    return counts.T
 
 
 def expect(model: Any, params: Any, chunks: Sequence[Any], n_jobs: int | None) -> Iterable[Any]:

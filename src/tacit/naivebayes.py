@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tacit import engine
 from tacit.em import Statistics
 from tacit.families.base import Family
 from tacit.labels import Labels
 from tacit.numerics import Array, expected_log, log, normalize, ratio
 from tacit.rows import Rows
 
-__all__ = ["ClassCounts", "NaiveBayes", "Params", "count_known", "select"]
+__all__ = ["ClassCounts", "NaiveBayes", "Params", "collapse", "count_known", "select"]
 
 
 @dataclass(frozen=True)
@@ -176,6 +177,17 @@ def select(rows: Rows, mask: npt.NDArray[np.bool_], labels: Labels) -> Rows:
     if labels.unknown[mask].all():
         return chosen
     return Rows(chosen.features, labels.log_evidence()[mask], chosen.weight)
+
+
+def collapse(model: NaiveBayes, rows: Rows) -> Rows:
+    """Return the rows with equal ones merged into one, their weights added, if many are equal."""
+    keys = model.family.keys(rows.features) if rows.evidence is None else None
+    found = None if keys is None else engine.distinct(keys)
+    if found is None:
+        return rows
+    first, which = found
+    weight = np.bincount(which, rows.weight, len(first)).astype(np.float64)
+    return Rows(rows.features.take(first), None, weight)
 
 
 def count_known(

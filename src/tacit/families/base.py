@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from tacit.numerics import Array, expected_log
 from tacit.rows import Rows
 
-__all__ = ["Family", "Smoothed"]
+__all__ = ["Family", "Smoothed", "is_labelled"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,10 @@ class Family(ABC):
         """
         return None
 
+    def keys(self, features: Any) -> npt.NDArray[np.uint8] | None:
+        """Return a line of bytes for each row, the same for equal rows; None if few are equal."""
+        return None
+
     def complete(self, features: Any) -> npt.NDArray[np.bool_]:
         """Return the rows whose statistics, given the label, do not depend on the params."""
         return np.ones(len(features), dtype=bool)
@@ -107,6 +112,11 @@ class Family(ABC):
     @abstractmethod
     def n_parameters(self, params: Any) -> int:
         """Return the number of free parameters."""
+
+
+def is_labelled(weights: Any) -> bool:
+    """Return whether weights, dense or CSR of shape (n, K), give each row to one class."""
+    return sparse.issparse(weights) and bool((np.diff(weights.indptr) == 1).all())
 
 
 @dataclass(frozen=True)

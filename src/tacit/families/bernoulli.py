@@ -20,6 +20,9 @@ from tacit.rows import Cells, cells
 
 __all__ = ["Bernoulli"]
 
+# Rows of more columns than this are hardly ever equal.
+MOST_BITS = 64
+
 
 @dataclass(frozen=True)
 class Params(Ratios):
@@ -141,6 +144,15 @@ class Bernoulli(Linear):
         zeros = seen - words
         zeros[zeros < 1e-13 * seen] = 0.0  # the rounding of the two sums: none was zero
         return Counts(words, zeros, seen)
+
+    def keys(self, features: Cells | Bags) -> npt.NDArray[np.uint8] | None:
+        """Return a line of bits for each row of a dense table, the same for equal rows."""
+        if isinstance(features, Bags) or features.values.shape[1] > MOST_BITS:
+            return None
+        bits = features.values > 0
+        if features.observed is not None:
+            bits = np.hstack([bits, features.observed])
+        return np.packbits(bits, axis=1)
 
     def maximize(self, statistics: Counts) -> Params:
         """Return the smoothed ratios of counts, C (3), H, W (14)."""

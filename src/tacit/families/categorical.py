@@ -12,10 +12,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tacit import engine
+from tacit.codes import Codes
 from tacit.em import Sums
-from tacit.families.base import Smoothed
+from tacit.families.base import Smoothed, is_labelled
 from tacit.numerics import Array, expected_log, log, ratio
-from tacit.rows import Cells
+from tacit.rows import Rows
 
 __all__ = ["Categorical"]
 
@@ -73,7 +74,7 @@ class Categorical(Smoothed):
         return replace(super().adopt(other), sizes=other.sizes)
 
     def _sizes(self, X: Any) -> npt.NDArray[np.int64]:
-        sizes: npt.NDArray[np.int64] = _check_codes(X).max(axis=0, initial=0) + 1
+        sizes = _tops(X) + 1
         if sizes.max() > MOST:
             raise ValueError(
                 f"A category is coded {sizes.max() - 1}: categories are coded 0, 1, 2, ... Encode "
@@ -113,12 +114,16 @@ class Categorical(Smoothed):
         """Cut a table of shape (sum of v_j, K) into one of shape (K, v_j) for each feature."""
         return [part.T for part in np.split(table, self._offsets()[1:])]
 
-    def encode(self, X: Any) -> Cells:
+    def encode(self, X: Any) -> Codes:
         """Turn categories into places in the tables; -1 is missing."""
+        starts = np.append(self._offsets(), sum(self.sizes))
+        kernels = engine.native()
+        if kernels is not None and _whole(X):
+            shifted = np.empty(X.shape, np.int32)
+            if not kernels.shift_codes(X, starts, shifted, engine.threads(X.size)):
+                return Codes(shifted, starts)
         codes = _check_codes(X, warn=True)
         unknown = codes >= np.array(self.sizes)
-        if not unknown.any() and codes.min(initial=0) >= 0:
-            return Cells((codes + self._offsets()).astype(np.int32))
         if unknown.any() and self.handle_unknown == "error":
             i, j = np.argwhere(unknown)[0]
             raise ValueError(
@@ -126,9 +131,9 @@ class Categorical(Smoothed):
                 f"{self.sizes[j] - 1}. Set min_categories, or handle_unknown='missing'."
             )
         missing = (codes < 0) | unknown
-        return Cells(np.where(missing, -1, codes + self._offsets()).astype(np.int32))
+        return Codes(np.where(missing, -1, codes + self._offsets()).astype(np.int32), starts)
 
-    def score(self, params: Params, features: Cells, fitting: bool = False) -> Array:
+    def score(self, params: Params, features: Codes, fitting: bool = False) -> Array:
         """Return sum_j log p_j(x_j | y)."""
         codes, native = features.values, engine.native()
         scores = np.zeros((len(codes), params.log_p.shape[1]))
@@ -139,17 +144,40 @@ class Categorical(Smoothed):
             scores += np.where(column[:, None] < 0, 0.0, params.log_p[column])
         return scores
 
-    def count(self, features: Cells, weights: Any, params: Params | None = None) -> Counts:
+    def count(self, features: Codes, weights: Any, params: Params | None = None) -> Counts:
         """Sum weights by category and class: C Fig. 1 and L, for v_j values."""
         codes, native = features.values, engine.native()
-        weights = weights.toarray() if sparse.issparse(weights) else weights
         counts = np.zeros((sum(self.sizes), weights.shape[1]))
+        if native is not None and is_labelled(weights):
+            labels = weights.indices.astype(np.int64)
+            native.tally_codes(codes, labels, weights.data, counts, engine.threads(codes.size))
+            return Counts(counts)
+        weights = weights.toarray() if sparse.issparse(weights) else weights
         if native is not None:
             native.accumulate(codes, np.ascontiguousarray(weights), counts)
             return Counts(counts)
         for column in codes.T:
             np.add.at(counts, column[column >= 0], weights[column >= 0])
         return Counts(counts)
+
+    def expect(
+        self, params: Params, rows: Rows, log_prior: Array, hard: bool
+    ) -> tuple[float, Array, Counts] | None:
+        """Score, normalise and count in one pass of the kernels."""
+        features = rows.features
+        if engine.native() is None or not isinstance(features, Codes):
+            return None
+        counts, classes = np.empty(params.log_p.shape), np.empty(len(log_prior))
+        threads = engine.threads(features.values.size * len(log_prior))
+        known = rows.evidence, rows.weight, hard
+        log_likelihood = features.packed.expect(
+            params.log_p, log_prior, *known, counts, classes, threads
+        )
+        return log_likelihood, classes, Counts(counts)
+
+    def keys(self, features: Codes) -> npt.NDArray[np.uint8]:
+        """Return a line of bytes for each row, the same for equal rows."""
+        return features.keys()
 
     def _totals(self, table: Array) -> Array:
         """Sum a table over each feature's categories, and repeat the sum for each of them."""
@@ -198,6 +226,21 @@ class Categorical(Smoothed):
         """Return K sum_j (v_j - 1), of the categories that are not impossible in every class."""
         possible = int((params.log_p > -np.inf).any(axis=1).sum())
         return int(params.log_p.shape[1]) * (possible - len(self.sizes))
+
+
+def _whole(X: Any) -> bool:
+    """Return whether the kernels take these numbers as they are."""
+    return X.dtype in (np.int64, np.int32) and bool(X.flags.c_contiguous)
+
+
+def _tops(X: Any) -> npt.NDArray[np.int64]:
+    """Return the largest code of each column."""
+    kernels, tops = engine.native(), np.empty(X.shape[1], np.int64)
+    threads = engine.threads(X.size)
+    if kernels is not None and _whole(X) and kernels.column_tops(X, tops, threads) >= 0:
+        return tops
+    codes: npt.NDArray[np.int64] = _check_codes(X).max(axis=0, initial=0)
+    return codes
 
 
 def _check_codes(X: Any, warn: bool = False) -> npt.NDArray[np.int64]:

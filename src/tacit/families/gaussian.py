@@ -13,7 +13,7 @@ from scipy import sparse
 
 from tacit import engine
 from tacit.em import Sums
-from tacit.families.base import Family
+from tacit.families.base import Family, is_labelled
 from tacit.numerics import Array, ratio
 from tacit.rows import Cells, cells
 
@@ -229,8 +229,7 @@ def sum_around(features: Cells, weights: Any, pilot: Array) -> tuple[Array, Arra
     """Return the weighted sums of observed values and squares around the pilot of each class."""
     X, observed, native = features.values, features.observed, engine.native()
     sums, squares = np.zeros(pilot.shape), np.zeros(pilot.shape)
-    labelled = sparse.issparse(weights) and bool((np.diff(weights.indptr) == 1).all())
-    if native is not None and observed is None and labelled:
+    if native is not None and observed is None and is_labelled(weights):
         labels = weights.indices.astype(np.int64)
         pieces = map(np.ascontiguousarray, (X, labels, weights.data, pilot))
         native.moments(*pieces, sums, squares)

@@ -12,18 +12,9 @@ namespace tacit {
 namespace {
 
 constexpr std::size_t stripe = 512;     // rows that one task scores
-constexpr std::size_t block = 64;       // rows whose scores are held before their softmax
 constexpr std::size_t slice = 1 << 15;  // entries of the columns that one task counts
 
 constexpr std::size_t slack = 8;        // numbers behind a table that a whole vector may read
-
-// How many scores a row takes: whole vectors. Tables have no such gaps: a vector may read into the
-// next line, and what it finds there counts for nothing.
-template <typename Real>
-std::size_t padded(std::size_t classes) {
-    constexpr std::size_t lanes = 32 / sizeof(Real);
-    return classes <= 4 ? 4 : (classes + lanes - 1) / lanes * lanes;
-}
 
 template <typename T>
 struct Found {  // what kind of numbers the values are
@@ -284,10 +275,7 @@ class Bags {
                     std::copy(from + first * K, from + last * K, to + first * K);
                     for (std::size_t m = 0; m < size; ++m) {
                         const std::size_t i = static_cast<std::size_t>(which[m]);
-                        const auto *end = rows.indices + rows.end[i];
-                        const auto *at = std::lower_bound(rows.indices + rows.begin[i], end, first);
-                        const auto *stop = std::lower_bound(at, end, last);
-                        best<ShiftLine>(rows, at - rows.indices, stop - rows.indices, by + m * K, K, to);
+                        best<ShiftLine>(rows, i, first, last, by + m * K, K, to);
                     }
                 });
             });
@@ -406,62 +394,6 @@ class Bags {
         return product;
     }
 
-    template <typename Real>
-    static void add(Real *scores, std::size_t count, std::size_t stride, const double *evidence,
-                    std::size_t K) {
-        for (std::size_t i = 0; i < count; ++i) {
-            for (std::size_t k = 0; k < K; ++k) {
-                scores[i * stride + k] += static_cast<Real>(evidence[i * K + k]);
-            }
-        }
-    }
-
-    // Hard assignment: each row to the first of its best classes, whose score is returned.
-    template <typename Real>
-    static void choose(Real *scores, std::size_t count, std::size_t stride, double *tops) {
-        constexpr Real infinity = std::numeric_limits<Real>::infinity();
-        for (std::size_t i = 0; i < count; ++i) {
-            Real *row = scores + i * stride, *at = std::max_element(row, row + stride);
-            tops[i] = static_cast<double>(*at);
-            const bool possible = *at > -infinity;
-            std::fill(row, row + stride, -infinity);
-            if (possible) *at = Real{0};
-        }
-    }
-
-    // A row that is impossible in every class: what the prior and the evidence say, or the evidence.
-    template <typename Real>
-    static void guess(const Block<Real> &part, std::size_t i, std::size_t stride, const double *prior,
-                      const double *evidence, bool hard) {
-        const std::size_t K = part.classes;
-        std::vector<double> p(K);
-        for (const bool with_prior : {true, false}) {
-            for (std::size_t k = 0; k < K; ++k) {
-                p[k] = (with_prior ? prior[k] : 0.0) + (evidence ? evidence[i * K + k] : 0.0);
-            }
-            const double top = *std::max_element(p.begin(), p.end());
-            if (std::isinf(top)) continue;
-            double total = 0;
-            for (double &x : p) total += x = std::exp(x - top);
-            for (double &x : p) x /= total;
-            break;
-        }
-        if (hard) {
-            const auto at = std::max_element(p.begin(), p.end());
-            std::fill(p.begin(), p.end(), 0.0);
-            *at = 1.0;
-        }
-        Real *row = part.again ? part.scores + i * stride : part.kept + i * K;
-        if (part.again && !part.moved[i]) {  // what `kept` held has been counted instead
-            for (std::size_t k = 0; k < K; ++k) part.sums[k] -= static_cast<double>(part.kept[i * K + k]);
-        }
-        for (std::size_t k = 0; k < K; ++k) {
-            row[k] = static_cast<Real>(p[k] * (part.weight ? part.weight[i] : 1.0));
-            part.sums[k] += static_cast<double>(row[k]);
-        }
-        part.moved[i] = true;
-    }
-
     void pack(const Anything &starts, const std::optional<Vector<const std::int64_t>> &picked,
               bool wide, int threads) {
         const std::size_t size = held_indices_.shape(0);
@@ -564,6 +496,46 @@ class Bags {
 
 }  // namespace
 
+// Whether the rows of a CSR matrix hold a column more than once. ValueError if it is none.
+template <typename Index>
+bool has_duplicates(Vector<const Index> starts, Vector<const Index> indices, std::size_t columns,
+                    int threads) {
+    const std::size_t rows = starts.shape(0) - 1, size = indices.shape(0);
+    const Index *start = starts.data(), *index = indices.data();
+    check(starts.shape(0) >= 1 && start[0] == 0 && threads >= 1, "indptr must begin with 0");
+    for (std::size_t i = 0; i < rows; ++i) check(start[i] <= start[i + 1], "indptr must not fall");
+    check(static_cast<std::size_t>(start[rows]) <= size, "indptr goes beyond the indices");
+    std::atomic<bool> outside{false}, twice{false};
+    {
+        nb::gil_scoped_release release;
+        const std::size_t parts = std::min<std::size_t>(static_cast<std::size_t>(threads), rows);
+        share(parts, threads, [&](std::size_t part) {
+            std::vector<std::size_t> last(columns, 0);  // the row that held each column last, from 1
+            bool own = false;
+            for (std::size_t i = rows * part / parts; i < rows * (part + 1) / parts; ++i) {
+                for (Index p = start[i]; p < start[i + 1]; ++p) {
+                    if (index[p] < 0 || static_cast<std::size_t>(index[p]) >= columns) {
+                        outside = true;
+                        return;
+                    }
+                    std::size_t &at = last[static_cast<std::size_t>(index[p])];
+                    own |= at == i + 1;
+                    at = i + 1;
+                }
+            }
+            if (own) twice = true;
+        });
+    }
+    check(!outside, "indices of columns must lie between 0 and the number of columns");
+    return twice;
+}
+
+template <typename Index>
+void define_duplicates(nb::module_ &m) {
+    m.def("has_duplicates", &has_duplicates<Index>, nb::arg("starts").noconvert(),
+          nb::arg("indices").noconvert(), nb::arg("columns"), nb::arg("threads"));
+}
+
 template <typename Real>
 void define_real(nb::class_<Bags> &bags) {
     bags.def("expect", &Bags::expect<Real>, nb::arg("table").noconvert(), nb::arg("constants"),
@@ -579,6 +551,8 @@ void define_real(nb::class_<Bags> &bags) {
 }
 
 void define_bags(nb::module_ &m) {
+    define_duplicates<std::int32_t>(m);
+    define_duplicates<std::int64_t>(m);
     nb::class_<Bags> bags(m, "Bags");
     bags.def(nb::init<Anything, Anything, Anything, std::size_t,
                       std::optional<Vector<const std::int64_t>>, int>(),

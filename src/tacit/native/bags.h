@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "posterior.h"
 #include "simd.h"
 #include "threads.h"
 
@@ -194,133 +195,6 @@ struct ScoreOdds {
     }
 };
 
-// What a block of rows is normalised with, and where its posteriors go.
-template <typename Real>
-struct Block {
-    std::size_t count, classes;
-    Real *scores;          // count rows of whole vectors: the scores, then the posteriors
-    Real *gaps;            // room for as many: how far each score is below the top
-    const double *weight;  // of the rows, or null: 1
-    Real *kept;            // posteriors times weights, of `classes` numbers each
-    bool again;            // `kept` holds those of a round before
-    Real still;            // rows that moved by no more, and cost no more than 10 times that many
-                           // nats, stay as they are there
-    bool *moved;           // the others: not in `kept` yet
-    double *tops, *totals; // log p(x) = top + log total
-    double *rest;          // see below
-    double *sums;          // of `kept`, class by class
-};
-
-// The log-likelihood of a row is its expected score under its posterior r plus the entropy of r,
-//     sum_k r_k score_k + log total - sum_k r_k (score_k - top),
-// and the first term, which is large, is not summed up here row by row and in the precision of the
-// scores, but later from the expected counts, in float64. This is exact to second order in the
-// errors of r. `rest` has the last term, and what makes up for an r that does not sum to the weight.
-//
-// The softmax of the rows of a block, N vectors each, or as many as it takes if N is 0. Lanes behind
-// the last class hold -inf, thus 0 in the end. A row of -inf alone is all zeros, its top is -inf.
-template <int N, int L, typename Real>
-TACIT_INLINE void normalize_block(const Block<Real> &block) {
-    constexpr Real infinity = std::numeric_limits<Real>::infinity();
-    const std::size_t K = block.classes, vectors = N ? N : (K + L - 1) / L, stride = vectors * L;
-    for (std::size_t i = 0; i < block.count; ++i) {
-        Real *row = block.scores + i * stride, *held = block.kept + i * K;
-        Vec<Real, L> most, all{}, spread{}, x;
-        load<Real, L>(most, row);
-        for (std::size_t q = 1; q < vectors; ++q) {
-            load<Real, L>(x, row + q * L);
-            most = x > most ? x : most;
-        }
-        const Real top = largest<Real, L>(most), base = top > -infinity ? top : Real{0};
-        for (std::size_t q = 0; q < vectors; ++q) {
-            load<Real, L>(x, row + q * L);
-            x -= base;
-            store<Real, L>(block.gaps + i * stride + q * L, x);
-            const Vec<Real, L> least = Vec<Real, L>{} + Exponential<Real>::lowest;
-            const Vec<Real, L> below = x > least ? x : least;
-            Exponential<Real>::template run<L>(x);
-            store<Real, L>(row + q * L, x);
-            all += x;
-            spread += x * below;
-        }
-        const Real total = sum<Real, L>(all), weight = block.weight ? Real(block.weight[i]) : Real{1};
-        const Real scale = total > Real{0} ? weight / total : Real{0};
-        for (std::size_t q = 0; q < vectors; ++q) {
-            load<Real, L>(x, row + q * L);
-            store<Real, L>(row + q * L, x * scale);
-        }
-        block.tops[i] = static_cast<double>(top);
-        block.totals[i] = static_cast<double>(total);
-        const Real *result = row;
-        if (block.again) {
-            const Real *gap = block.gaps + i * stride;
-            Vec<Real, 4> far{}, cost{};
-            Real last = 0;
-            std::size_t k = 0;
-            for (; k + 4 <= K; k += 4) {
-                Vec<Real, 4> now, before, below;
-                load<Real, 4>(now, row + k);
-                load<Real, 4>(before, held + k);
-                load<Real, 4>(below, gap + k);
-                now -= before;
-                cost += now * below;
-                now = now > Real{0} ? now : -now;
-                far = now > far ? now : far;
-            }
-            for (; k < K; ++k) {
-                cost[0] += (row[k] - held[k]) * gap[k];
-                last = std::max(last, std::abs(row[k] - held[k]));
-            }
-            const Real most = block.still * weight;
-            block.moved[i] = !(std::max(last, largest<Real, 4>(far)) <= most &&
-                               std::abs(sum<Real, 4>(cost)) <= 10 * most);
-            if (!block.moved[i]) result = held;
-        } else {
-            std::size_t k = 0;
-            for (; k + 4 <= K; k += 4) {
-                Vec<Real, 4> part;
-                load<Real, 4>(part, row + k);
-                store<Real, 4>(held + k, part);
-            }
-            for (; k < K; ++k) held[k] = row[k];
-        }
-        std::size_t k = 0;
-        Vec<double, 4> given{};
-        for (; k + 4 <= K; k += 4) {
-            Vec<double, 4> so_far, part;
-            load<double, 4>(so_far, block.sums + k);
-            for (int l = 0; l < 4; ++l) part[l] = static_cast<double>(result[k + l]);
-            store<double, 4>(block.sums + k, so_far + part);
-            given += part;
-        }
-        for (; k < K; ++k) {
-            block.sums[k] += static_cast<double>(result[k]);
-            given[0] += static_cast<double>(result[k]);
-        }
-        const double left = (block.weight ? block.weight[i] : 1.0) - sum<double, 4>(given);
-        block.rest[i] = left * static_cast<double>(base) -
-                        static_cast<double>(scale) * static_cast<double>(sum<Real, L>(spread));
-    }
-}
-
-struct Normalize {
-    template <typename Real>
-    static TACIT_INLINE void run(Block<Real> block) {
-        constexpr int L = 32 / sizeof(Real);
-        if (block.classes <= 4) {
-            normalize_block<1, 4>(block);
-        } else if (block.classes <= L) {
-            normalize_block<1, L>(block);
-        } else if (block.classes <= 2 * L) {
-            normalize_block<2, L>(block);
-        } else if (block.classes <= 3 * L) {
-            normalize_block<3, L>(block);
-        } else {
-            normalize_block<0, L>(block);
-        }
-    }
-};
-
 // odds[i] become p(class 1), others[i] is p(class 0), and entropy[i] that of the two, for a whole
 // number of vectors.
 struct SoftmaxOdds {
@@ -345,12 +219,6 @@ struct SoftmaxOdds {
                 }
             }
         }
-    }
-};
-
-struct Logarithms {  // values[i] = log(values[i])
-    static TACIT_INLINE void run(double *values, std::size_t count) {
-        logarithms(values, values + count);
     }
 };
 
@@ -410,14 +278,16 @@ struct Count {
     }
 };
 
-// sums[index, :] += value * change, for the entries [p, end).
+// sums[index, :] += value * change, for the entries of a row with first <= index < last.
 struct ShiftLine {
     template <typename Rows>
-    static TACIT_INLINE void run(Rows rows, std::int64_t p, std::int64_t end, const double *change,
-                                 std::size_t classes, double *sums) {
-        for (; p < end; ++p) {
+    static TACIT_INLINE void run(Rows rows, std::size_t row, std::size_t first, std::size_t last,
+                                 const double *change, std::size_t classes, double *sums) {
+        for (std::int64_t p = rows.begin[row]; p < rows.end[row]; ++p) {
+            const std::size_t j = static_cast<std::size_t>(rows.indices[p]);
+            if (j - first >= last - first) continue;
             const double x = value_at<double>(rows, p);
-            double *line = sums + static_cast<std::size_t>(rows.indices[p]) * classes;
+            double *line = sums + j * classes;
             for (std::size_t k = 0; k < classes; ++k) line[k] += x * change[k];
         }
     }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "arrays.h"
+#include "threads.h"
 
 namespace nb = nanobind;
 
@@ -226,28 +227,34 @@ void multiply(Vector<Index> starts, Vector<Index> indices, Vector<Value> values,
     });
 }
 
-// counts[k, :] += weight * row i of the matrix, for each (k, weight) that row i of the labels holds.
+// counts[:, k] += weight * row i of the matrix, for each (k, weight) that row i of the labels holds.
+// Threads share the columns, and each goes through the rows in order.
 template <typename Index, typename Value>
 void tally(Vector<Index> starts, Vector<Index> indices, Vector<Value> values,
            Vector<std::int64_t> label_starts, Vector<std::int64_t> labels, Vector<double> weights,
-           Output counts) {
-    const std::size_t rows = starts.shape(0) - 1, width = counts.shape(1);
-    check(label_starts.shape(0) == rows + 1 && labels.shape(0) == weights.shape(0),
+           Output counts, int threads) {
+    const std::size_t rows = starts.shape(0) - 1, K = counts.shape(1);
+    check(label_starts.shape(0) == rows + 1 && labels.shape(0) == weights.shape(0) && threads >= 1,
           "shapes differ");
     const Index *start = starts.data(), *index = indices.data();
     const Value *value = values.data();
     const std::int64_t *label_start = label_starts.data(), *label = labels.data();
     const double *weight = weights.data();
     double *to = counts.data();
+    const std::size_t columns = counts.shape(0), parts = static_cast<std::size_t>(threads);
     nb::gil_scoped_release release;
-    for (std::size_t i = 0; i < rows; ++i) {
-        for (std::int64_t l = label_start[i]; l < label_start[i + 1]; ++l) {
-            double *line = to + static_cast<std::size_t>(label[l]) * width;
-            for (Index p = start[i]; p < start[i + 1]; ++p) {
-                line[index[p]] += weight[l] * static_cast<double>(value[p]);
+    tacit::share(parts, threads, [=](std::size_t part) {
+        const std::size_t first = columns * part / parts, last = columns * (part + 1) / parts;
+        for (std::size_t i = 0; i < rows; ++i) {
+            for (std::int64_t l = label_start[i]; l < label_start[i + 1]; ++l) {
+                double *line = to + label[l];
+                for (Index p = start[i]; p < start[i + 1]; ++p) {
+                    const std::size_t j = static_cast<std::size_t>(index[p]);
+                    if (j - first < last - first) line[j * K] += weight[l] * static_cast<double>(value[p]);
+                }
             }
         }
-    }
+    });
 }
 
 // Each row of log p(x, y) becomes p(y | x), and log_p its log p(x); zeros and -inf if it is all -inf.
@@ -287,7 +294,7 @@ void define_sparse(nb::module_ &m) {
           nb::arg("out").noconvert(), nb::arg("threads"));
     m.def("tally", &tally<Index, Value>, nb::arg("starts").noconvert(),
           nb::arg("indices").noconvert(), nb::arg("values").noconvert(), nb::arg("label_starts"),
-          nb::arg("labels"), nb::arg("weights"), nb::arg("counts").noconvert());
+          nb::arg("labels"), nb::arg("weights"), nb::arg("counts").noconvert(), nb::arg("threads"));
 }
 
 }  // namespace
@@ -295,6 +302,7 @@ void define_sparse(nb::module_ &m) {
 NB_MODULE(_native, m) {
     m.doc() = "Native kernels of tacit.";
     tacit::define_bags(m);
+    tacit::define_codes(m);
     tacit::define_tables(m);
     m.def("gather", &gather, nb::arg("codes"), nb::arg("table"), nb::arg("scores"));
     define_sparse<std::int32_t, double>(m);

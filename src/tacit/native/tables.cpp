@@ -321,6 +321,18 @@ double expected_logs(Matrix<const double> weights, Matrix<const double> counts,
     return in_order(sums);
 }
 
+// out = a + b
+void add(Vector<const double> a, Vector<const double> b, Vector<double> out, int threads) {
+    const std::size_t size = out.shape(0);
+    check(a.shape(0) == size && b.shape(0) == size && threads >= 1, "shapes differ");
+    const double *one = a.data(), *two = b.data();
+    double *to = out.data();
+    nb::gil_scoped_release release;
+    share_ranges(size, 1 << 15, threads, [=](std::size_t first, std::size_t last) {
+        for (std::size_t i = first; i < last; ++i) to[i] = one[i] + two[i];
+    });
+}
+
 template <typename Real>
 void define_prepare(nb::module_ &m) {
     m.def("prepare", &prepare<Real>, nb::arg("counts"), nb::arg("others").none(), nb::arg("alpha"),
@@ -337,6 +349,7 @@ void define_tables(nb::module_ &m) {
           nb::arg("log_p").noconvert(), nb::arg("log_not").noconvert(), nb::arg("threads"));
     m.def("expected_logs", &expected_logs, nb::arg("weights"), nb::arg("counts"), nb::arg("alpha"),
           nb::arg("threads"));
+    m.def("add", &add, nb::arg("a"), nb::arg("b"), nb::arg("out").noconvert(), nb::arg("threads"));
     define_prepare<float>(m);
     define_prepare<double>(m);
 }

@@ -1,0 +1,55 @@
+"""Rows of categories: whole numbers that say where in its column's table each cell is found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit import engine
+
+__all__ = ["Codes"]
+
+
+@dataclass(frozen=True)
+class Codes:
+    """Categories of n rows and d columns.
+
+    Attributes
+    ----------
+    values : ndarray of int32 of shape (n, d)
+        Places in a table with a line for each category of each column; -1 is missing.
+    starts : ndarray of shape (d + 1,)
+        Where each column's lines begin, and the number of all lines.
+    """
+
+    values: npt.NDArray[np.int32]
+    starts: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, rows: Any) -> Codes:
+        """Return these rows."""
+        return Codes(self.values[rows], self.starts)
+
+    @property
+    def chunk(self) -> int:
+        """How many rows a chunk has: all, as the kernels share them out themselves."""
+        return max(len(self), 1)
+
+    @cached_property
+    def packed(self) -> Any:
+        """The rows as the kernels take them: several columns in one code."""
+        kernels = engine.native()
+        assert kernels is not None
+        return kernels.Codes(self.values, self.starts, engine.threads(self.values.size))
+
+    def keys(self) -> npt.NDArray[np.uint8]:
+        """Return a line of bytes for each row, the same for equal rows."""
+        if engine.native() is not None:
+            return np.asarray(self.packed.bytes())
+        return np.ascontiguousarray(self.values).view(np.uint8)

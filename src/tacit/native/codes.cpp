@@ -1,0 +1,450 @@
+// Rows of categories for EM. Columns are packed into groups that one look-up serves: four columns of
+// four levels are one byte and a table of 256 lines.
+#include <nanobind/stl/optional.h>
+
+#include <cstring>
+#include <optional>
+#include <unordered_map>
+
+#include "arrays.h"
+#include "posterior.h"
+#include "threads.h"
+
+namespace tacit {
+namespace {
+
+constexpr std::size_t most_levels = 256;  // of a group of more than one column
+
+// scores[i, :] = constants + the sum over the groups of tables[group's offset + code].
+struct ScoreCodes {
+    template <typename Code>
+    static TACIT_INLINE void run(const Code *codes, std::size_t count, std::size_t groups,
+                                 const std::size_t *offsets, const double *tables,
+                                 const double *constants, std::size_t stride, double *scores) {
+        for (std::size_t i = 0; i < count; ++i, codes += groups) {
+            for (std::size_t from = 0; from < stride; from += 4) {
+                Vec<double, 4> total;
+                load<double, 4>(total, constants + from);
+                for (std::size_t g = 0; g < groups; ++g) {
+                    Vec<double, 4> part;
+                    load<double, 4>(part, tables + (offsets[g] + codes[g]) * stride + from);
+                    total += part;
+                }
+                store<double, 4>(scores + i * stride + from, total);
+            }
+        }
+    }
+};
+
+// sums[group's offset + code, :] += posteriors[i, :], for the groups of each row.
+struct CountCodes {
+    template <typename Code>
+    static TACIT_INLINE void run(const Code *codes, std::size_t count, std::size_t groups,
+                                 const std::size_t *offsets, const double *posteriors,
+                                 std::size_t stride, double *sums) {
+        for (std::size_t i = 0; i < count; ++i, codes += groups) {
+            for (std::size_t from = 0; from < stride; from += 4) {
+                Vec<double, 4> now;
+                load<double, 4>(now, posteriors + i * stride + from);
+                for (std::size_t g = 0; g < groups; ++g) {
+                    double *at = sums + (offsets[g] + codes[g]) * stride + from;
+                    Vec<double, 4> total;
+                    load<double, 4>(total, at);
+                    store<double, 4>(at, total + now);
+                }
+            }
+        }
+    }
+};
+
+class Codes {
+  public:
+    // `codes[i, j]` lies between starts[j] and starts[j + 1], or is -1 where a cell is missing.
+    Codes(Matrix<const std::int32_t> codes, Vector<const std::int64_t> starts, int threads)
+        : rows_(codes.shape(0)), columns_(codes.shape(1)) {
+        check(starts.shape(0) == columns_ + 1 && threads >= 1, "shapes differ");
+        starts_.assign(starts.data(), starts.data() + columns_ + 1);
+        const std::int32_t *from = codes.data();
+        nb::gil_scoped_release release;
+        std::vector<char> missing = look(from, threads);
+        std::size_t lines = 0;
+        for (std::size_t j = 0; j < columns_; ++j) {
+            const std::size_t own = static_cast<std::size_t>(starts_[j + 1] - starts_[j]) + missing[j];
+            if (groups_.empty() || groups_.back().levels * own > most_levels) {
+                if (!groups_.empty()) lines += groups_.back().levels;
+                groups_.push_back({j, j, 1});
+                offsets_.push_back(lines);
+            }
+            groups_.back().levels *= own;
+            groups_.back().last = j + 1;
+            levels_.push_back(own);
+        }
+        if (!groups_.empty()) lines += groups_.back().levels;
+        lines_ = lines;
+        wide_ = false;
+        for (const Group &group : groups_) wide_ |= group.levels > 256;
+        packed_.resize(rows_ * groups_.size() * (wide_ ? 4 : 1));
+        share_ranges(rows_, 1 << 13, threads, [&](std::size_t first, std::size_t last) {
+            wide_ ? pack(from, first, last, reinterpret_cast<std::uint32_t *>(packed_.data()))
+                  : pack(from, first, last, packed_.data());
+        });
+    }
+
+    std::size_t rows() const { return rows_; }
+
+    // The packed rows as bytes: equal rows have equal bytes.
+    nb::object bytes() const {
+        std::vector<std::uint8_t> copy(packed_);
+        const std::size_t width = rows_ ? copy.size() / rows_ : 0;
+        return to_numpy(std::move(copy), rows_, width);
+    }
+
+    // Scores, posteriors and counts in one pass. `counts` has a line for each code, `classes` the
+    // sums of the posteriors. Returns the log-likelihood.
+    double expect(Matrix<const double> log_p, Vector<const double> prior,
+                  std::optional<Matrix<const double>> evidence,
+                  std::optional<Vector<const double>> weight, bool hard, Matrix<double> counts,
+                  Vector<double> classes, int threads) const {
+        const std::size_t K = prior.shape(0), size = static_cast<std::size_t>(starts_[columns_]);
+        check(log_p.shape(0) == size && log_p.shape(1) == K && counts.shape(0) == size &&
+                  counts.shape(1) == K && classes.shape(0) == K && threads >= 1 &&
+                  (!evidence || (evidence->shape(0) == rows_ && evidence->shape(1) == K)) &&
+                  (!weight || weight->shape(0) == rows_),
+              "shapes differ");
+        const std::size_t stride = (K + 3) / 4 * 4;
+        const double *log_prior = prior.data(), *weights = weight ? weight->data() : nullptr;
+        const double *log_evidence = evidence ? evidence->data() : nullptr;
+        const double *table = log_p.data();
+        double *to = counts.data(), *sums = classes.data();
+        nb::gil_scoped_release release;
+        const std::vector<double> tables = grouped(table, K, stride);
+        std::vector<double> base(stride, -std::numeric_limits<double>::infinity());
+        std::copy(log_prior, log_prior + K, base.begin());
+        const std::size_t part = std::max<std::size_t>(1 << 13, 4 * lines_);  // rows that share sums
+        const std::size_t parts = (rows_ + part - 1) / part;
+        std::vector<std::vector<double>> all(parts);
+        std::vector<double> class_sums(parts * K), log_likelihood(parts);
+        share(parts, threads, [&](std::size_t p) {
+            all[p].assign(lines_ * stride, 0.0);
+            std::vector<double> scores(block * stride), gaps(block * stride), kept(block * K);
+            double tops[block], totals[block], rest[block], best_tops[block];
+            bool moved[block];
+            const std::size_t last = std::min(rows_, (p + 1) * part), groups = groups_.size();
+            for (std::size_t first = p * part; first < last; first += block) {
+                const std::size_t count = std::min(block, last - first);
+                const Block<double> one{count, K, scores.data(), gaps.data(),
+                                        weights ? weights + first : nullptr, kept.data(), false, 0.0,
+                                        moved, tops, totals, rest, &class_sums[p * K]};
+                const double *own = log_evidence ? log_evidence + first * K : nullptr;
+                on_codes(first, [&](auto codes) {
+                    best<ScoreCodes>(codes, count, groups, offsets_.data(), tables.data(), base.data(),
+                                     stride, scores.data());
+                });
+                if (own) add(scores.data(), count, stride, own, K);
+                if (hard) choose(scores.data(), count, stride, best_tops);
+                best<Normalize>(one);
+                if (hard) std::copy(best_tops, best_tops + count, tops);
+                for (std::size_t i = 0; i < count; ++i) {
+                    if (!std::isinf(tops[i])) continue;
+                    guess(one, i, stride, log_prior, own, hard);
+                    std::copy(&kept[i * K], &kept[i * K] + K, &scores[i * stride]);
+                }
+                on_codes(first, [&](auto codes) {
+                    best<CountCodes>(codes, count, groups, offsets_.data(),
+                                     static_cast<const double *>(scores.data()), stride, all[p].data());
+                });
+                best<Logarithms>(static_cast<double *>(totals), count);
+                for (std::size_t i = 0; i < count; ++i) {
+                    const double log_total = std::isinf(tops[i]) || hard ? 0.0 : totals[i];
+                    log_likelihood[p] += (weights ? weights[first + i] : 1.0) * (tops[i] + log_total);
+                }
+            }
+        });
+        std::fill(sums, sums + K, 0.0);
+        std::fill(to, to + size * K, 0.0);
+        double total = 0;
+        for (std::size_t p = 0; p < parts; ++p) {
+            if (p) {
+                for (std::size_t i = 0; i < all[p].size(); ++i) all[0][i] += all[p][i];
+            }
+            for (std::size_t k = 0; k < K; ++k) sums[k] += class_sums[p * K + k];
+            total += log_likelihood[p];
+        }
+        if (parts) spread(all[0], K, stride, to);
+        return total;
+    }
+
+  private:
+    struct Group {  // the columns [first, last), and the number of their combinations
+        std::size_t first, last, levels;
+    };
+
+    // Checks the codes, and says in which columns cells are missing.
+    std::vector<char> look(const std::int32_t *from, int threads) const {
+        std::vector<std::atomic<char>> missing(columns_);
+        std::atomic<bool> outside{false};
+        share_ranges(rows_, 1 << 14, threads, [&](std::size_t first, std::size_t last) {
+            for (std::size_t i = first; i < last; ++i) {
+                for (std::size_t j = 0; j < columns_; ++j) {
+                    const std::int32_t code = from[i * columns_ + j];
+                    if (code < 0) {
+                        missing[j].store(1, std::memory_order_relaxed);
+                    } else if (code < starts_[j] || code >= starts_[j + 1]) {
+                        outside = true;
+                    }
+                }
+            }
+        });
+        if (outside) throw std::out_of_range("a code lies outside its table");
+        return std::vector<char>(missing.begin(), missing.end());
+    }
+
+    template <typename Code>
+    void pack(const std::int32_t *from, std::size_t first, std::size_t last, Code *to) const {
+        for (std::size_t i = first; i < last; ++i) {
+            for (std::size_t g = 0; g < groups_.size(); ++g) {
+                std::size_t code = 0;
+                for (std::size_t j = groups_[g].first; j < groups_[g].last; ++j) {
+                    const std::int32_t own = from[i * columns_ + j];
+                    const std::size_t level = own < 0 ? levels_[j] - 1 : static_cast<std::size_t>(own - starts_[j]);
+                    code = code * levels_[j] + level;
+                }
+                to[i * groups_.size() + g] = static_cast<Code>(code);
+            }
+        }
+    }
+
+    template <typename Work>
+    void on_codes(std::size_t row, const Work &work) const {
+        const std::uint8_t *bytes = packed_.data();
+        if (wide_) {
+            work(reinterpret_cast<const std::uint32_t *>(bytes) + row * groups_.size());
+        } else {
+            work(bytes + row * groups_.size());
+        }
+    }
+
+    // Calls visit(line, code) for each combination of a group and the codes in it that are observed.
+    template <typename Visit>
+    void for_each(const Visit &visit) const {
+        for (std::size_t g = 0; g < groups_.size(); ++g) {
+            for (std::size_t code = 0; code < groups_[g].levels; ++code) {
+                std::size_t left = code;
+                for (std::size_t j = groups_[g].last; j-- > groups_[g].first;) {
+                    const std::int64_t own = starts_[j] + static_cast<std::int64_t>(left % levels_[j]);
+                    left /= levels_[j];
+                    if (own < starts_[j + 1]) visit(offsets_[g] + code, static_cast<std::size_t>(own));
+                }
+            }
+        }
+    }
+
+    std::vector<double> grouped(const double *table, std::size_t K, std::size_t stride) const {
+        std::vector<double> tables(lines_ * stride, 0.0);
+        for_each([&](std::size_t line, std::size_t code) {
+            for (std::size_t k = 0; k < K; ++k) tables[line * stride + k] += table[code * K + k];
+        });
+        return tables;
+    }
+
+    void spread(const std::vector<double> &sums, std::size_t K, std::size_t stride, double *to) const {
+        for_each([&](std::size_t line, std::size_t code) {
+            for (std::size_t k = 0; k < K; ++k) to[code * K + k] += sums[line * stride + k];
+        });
+    }
+
+    std::size_t rows_, columns_, lines_ = 0;
+    bool wide_ = false;
+    std::vector<std::int64_t> starts_;
+    std::vector<std::size_t> levels_, offsets_;
+    std::vector<Group> groups_;
+    std::vector<std::uint8_t> packed_;
+};
+
+// Rows of bytes that are equal: the first row of each kind and which kind each row is; nothing if
+// more than half of the rows differ.
+nb::object distinct(Matrix<const std::uint8_t> rows) {
+    const std::size_t n = rows.shape(0), width = rows.shape(1);
+    const std::uint8_t *data = rows.data();
+    std::vector<std::int64_t> first, which(n);
+    bool many = false;
+    {
+        nb::gil_scoped_release release;
+        std::size_t slots = 1024;
+        std::vector<std::int64_t> table(slots, -1);
+        const auto hash = [=](std::size_t i) {
+            std::uint64_t h = 0x9e3779b97f4a7c15u;
+            const std::uint8_t *at = data + i * width;
+            std::size_t left = width;
+            for (; left >= 8; left -= 8, at += 8) {
+                std::uint64_t word;
+                std::memcpy(&word, at, 8);
+                h = (h ^ word) * 0xff51afd7ed558ccdu;
+                h ^= h >> 32;
+            }
+            std::uint64_t word = 0;
+            std::memcpy(&word, at, left);
+            h = (h ^ word) * 0xff51afd7ed558ccdu;
+            return h ^ (h >> 32);
+        };
+        const auto find = [&](std::size_t i) {
+            std::size_t slot = hash(i) & (slots - 1);
+            while (table[slot] >= 0 &&
+                   std::memcmp(data + first[table[slot]] * width, data + i * width, width) != 0) {
+                slot = (slot + 1) & (slots - 1);
+            }
+            return slot;
+        };
+        for (std::size_t i = 0; i < n && !many; ++i) {
+            std::size_t slot = find(i);
+            if (table[slot] < 0) {
+                table[slot] = static_cast<std::int64_t>(first.size());
+                first.push_back(static_cast<std::int64_t>(i));
+                many = first.size() > n / 2;
+                if (2 * first.size() > slots) {
+                    slots *= 4;
+                    table.assign(slots, -1);
+                    for (std::size_t f = 0; f < first.size(); ++f) {
+                        table[find(static_cast<std::size_t>(first[f]))] = static_cast<std::int64_t>(f);
+                    }
+                    slot = find(i);
+                }
+            }
+            which[i] = table[slot];
+        }
+    }
+    if (many) return nb::none();
+    const std::size_t kinds = first.size();
+    return nb::make_tuple(to_numpy(std::move(first), kinds), to_numpy(std::move(which), n));
+}
+
+// The largest number in each column; returns the smallest of all, at most 0.
+template <typename T>
+std::int64_t column_tops(Matrix<const T> X, Vector<std::int64_t> tops, int threads) {
+    const std::size_t rows = X.shape(0), columns = X.shape(1), part = 1 << 14;
+    check(tops.shape(0) == columns && threads >= 1, "shapes differ");
+    const T *from = X.data();
+    const std::size_t parts = (rows + part - 1) / part;
+    std::vector<std::int64_t> top(parts * columns, 0), least(parts, 0);
+    {
+        nb::gil_scoped_release release;
+        share_ranges(rows, part, threads, [&](std::size_t first, std::size_t last) {
+            std::vector<T> most(columns, 0), fewest(columns, 0);
+            for (std::size_t i = first; i < last; ++i) {
+                for (std::size_t j = 0; j < columns; ++j) {
+                    const T x = from[i * columns + j];
+                    most[j] = x > most[j] ? x : most[j];
+                    fewest[j] = x < fewest[j] ? x : fewest[j];
+                }
+            }
+            std::copy(most.begin(), most.end(), &top[first / part * columns]);
+            least[first / part] = *std::min_element(fewest.begin(), fewest.end());
+        });
+    }
+    std::fill(tops.data(), tops.data() + columns, 0);
+    for (std::size_t p = 0; p < parts; ++p) {
+        for (std::size_t j = 0; j < columns; ++j) {
+            tops.data()[j] = std::max(tops.data()[j], top[p * columns + j]);
+        }
+    }
+    return parts ? *std::min_element(least.begin(), least.end()) : 0;
+}
+
+// codes = X + starts, column by column; returns whether a number is none of its column's levels.
+template <typename T>
+bool shift_codes(Matrix<const T> X, Vector<const std::int64_t> starts, Matrix<std::int32_t> codes,
+                 int threads) {
+    const std::size_t rows = X.shape(0), columns = X.shape(1);
+    check(starts.shape(0) == columns + 1 && codes.shape(0) == rows && codes.shape(1) == columns &&
+              threads >= 1,
+          "shapes differ");
+    const T *from = X.data();
+    std::int32_t *to = codes.data();
+    std::vector<T> start(columns), levels(columns);
+    for (std::size_t j = 0; j < columns; ++j) {
+        start[j] = static_cast<T>(starts.data()[j]);
+        levels[j] = static_cast<T>(starts.data()[j + 1] - starts.data()[j]);
+    }
+    nb::gil_scoped_release release;
+    std::atomic<bool> beyond{false};
+    share_ranges(rows, 1 << 14, threads, [&](std::size_t first, std::size_t last) {
+        bool own = false;
+        for (std::size_t i = first; i < last; ++i) {
+            for (std::size_t j = 0; j < columns; ++j) {
+                const T x = from[i * columns + j];
+                own |= x < 0 || x >= levels[j];
+                to[i * columns + j] = static_cast<std::int32_t>(x + start[j]);
+            }
+        }
+        if (own) beyond = true;
+    });
+    return beyond;
+}
+
+// counts[code, label] += weight, for the codes of each row that are not -1.
+void tally_codes(Matrix<const std::int32_t> codes, Vector<const std::int64_t> labels,
+                 Vector<const double> weights, Matrix<double> counts, int threads) {
+    const std::size_t rows = codes.shape(0), columns = codes.shape(1), K = counts.shape(1);
+    const std::size_t lines = counts.shape(0);
+    check(labels.shape(0) == rows && weights.shape(0) == rows && threads >= 1, "shapes differ");
+    const std::int32_t *from = codes.data();
+    const std::int64_t *label = labels.data();
+    const double *weight = weights.data();
+    double *to = counts.data();
+    std::atomic<bool> outside{false};
+    {
+        nb::gil_scoped_release release;
+        const std::size_t part = std::max<std::size_t>(1 << 14, 8 * lines);
+        std::vector<std::vector<double>> all((rows + part - 1) / part);
+        share_ranges(rows, part, threads, [&](std::size_t first, std::size_t last) {
+            std::vector<double> &own = all[first / part];
+            own.assign(lines * K, 0.0);
+            for (std::size_t i = first; i < last; ++i) {
+                const std::size_t k = static_cast<std::size_t>(label[i]);
+                for (std::size_t j = 0; j < columns; ++j) {
+                    const std::int32_t code = from[i * columns + j];
+                    if (code < 0) continue;
+                    if (static_cast<std::size_t>(code) >= lines || k >= K) {
+                        outside = true;
+                        return;
+                    }
+                    own[static_cast<std::size_t>(code) * K + k] += weight[i];
+                }
+            }
+        });
+        if (!outside) {
+            for (const std::vector<double> &own : all) {
+                for (std::size_t i = 0; i < own.size(); ++i) to[i] += own[i];
+            }
+        }
+    }
+    check(!outside, "a code lies outside its table");
+}
+
+template <typename T>
+void define_columns(nb::module_ &m) {
+    m.def("column_tops", &column_tops<T>, nb::arg("X").noconvert(), nb::arg("tops").noconvert(),
+          nb::arg("threads"));
+    m.def("shift_codes", &shift_codes<T>, nb::arg("X").noconvert(), nb::arg("starts"),
+          nb::arg("codes").noconvert(), nb::arg("threads"));
+}
+
+}  // namespace
+
+void define_codes(nb::module_ &m) {
+    define_columns<std::int64_t>(m);
+    define_columns<std::int32_t>(m);
+    m.def("tally_codes", &tally_codes, nb::arg("codes"), nb::arg("labels"), nb::arg("weights"),
+          nb::arg("counts").noconvert(), nb::arg("threads"));
+    nb::class_<Codes>(m, "Codes")
+        .def(nb::init<Matrix<const std::int32_t>, Vector<const std::int64_t>, int>(),
+             nb::arg("codes"), nb::arg("starts"), nb::arg("threads"))
+        .def("__len__", &Codes::rows)
+        .def("bytes", &Codes::bytes)
+        .def("expect", &Codes::expect, nb::arg("log_p"), nb::arg("prior"),
+             nb::arg("evidence").none(), nb::arg("weight").none(), nb::arg("hard"),
+             nb::arg("counts").noconvert(), nb::arg("classes").noconvert(), nb::arg("threads"));
+    m.def("distinct", &distinct, nb::arg("rows"));
+}
+
+}  // namespace tacit

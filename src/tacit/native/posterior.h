@@ -1,0 +1,212 @@
+// From scores to posteriors: the softmax of a block of rows.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "simd.h"
+
+namespace tacit {
+
+constexpr std::size_t block = 64;  // rows whose scores are held before their softmax
+
+// How many scores a row takes: whole vectors. Tables have no such gaps: a vector may read into the
+// next line, and what it finds there counts for nothing.
+template <typename Real>
+std::size_t padded(std::size_t classes) {
+    constexpr std::size_t lanes = 32 / sizeof(Real);
+    return classes <= 4 ? 4 : (classes + lanes - 1) / lanes * lanes;
+}
+
+// What a block of rows is normalised with, and where its posteriors go.
+template <typename Real>
+struct Block {
+    std::size_t count, classes;
+    Real *scores;          // count rows of whole vectors: the scores, then the posteriors
+    Real *gaps;            // room for as many: how far each score is below the top
+    const double *weight;  // of the rows, or null: 1
+    Real *kept;            // posteriors times weights, of `classes` numbers each
+    bool again;            // `kept` holds those of a round before
+    Real still;            // rows that moved by no more, and cost no more than 10 times that many
+                           // nats, stay as they are there
+    bool *moved;           // the others: not in `kept` yet
+    double *tops, *totals; // log p(x) = top + log total
+    double *rest;          // see below
+    double *sums;          // of `kept`, class by class
+};
+
+// The log-likelihood of a row is its expected score under its posterior r plus the entropy of r,
+//     sum_k r_k score_k + log total - sum_k r_k (score_k - top),
+// and the first term, which is large, is not summed up here row by row and in the precision of the
+// scores, but later from the expected counts, in float64. This is exact to second order in the
+// errors of r. `rest` has the last term, and what makes up for an r that does not sum to the weight.
+//
+// The softmax of the rows of a block, N vectors each, or as many as it takes if N is 0. Lanes behind
+// the last class hold -inf, thus 0 in the end. A row of -inf alone is all zeros, its top is -inf.
+template <int N, int L, typename Real>
+TACIT_INLINE void normalize_block(const Block<Real> &block) {
+    constexpr Real infinity = std::numeric_limits<Real>::infinity();
+    const std::size_t K = block.classes, vectors = N ? N : (K + L - 1) / L, stride = vectors * L;
+    for (std::size_t i = 0; i < block.count; ++i) {
+        Real *row = block.scores + i * stride, *held = block.kept + i * K;
+        Vec<Real, L> most, all{}, spread{}, x;
+        load<Real, L>(most, row);
+        for (std::size_t q = 1; q < vectors; ++q) {
+            load<Real, L>(x, row + q * L);
+            most = x > most ? x : most;
+        }
+        const Real top = largest<Real, L>(most), base = top > -infinity ? top : Real{0};
+        for (std::size_t q = 0; q < vectors; ++q) {
+            load<Real, L>(x, row + q * L);
+            x -= base;
+            store<Real, L>(block.gaps + i * stride + q * L, x);
+            const Vec<Real, L> least = Vec<Real, L>{} + Exponential<Real>::lowest;
+            const Vec<Real, L> below = x > least ? x : least;
+            Exponential<Real>::template run<L>(x);
+            store<Real, L>(row + q * L, x);
+            all += x;
+            spread += x * below;
+        }
+        const Real total = sum<Real, L>(all), weight = block.weight ? Real(block.weight[i]) : Real{1};
+        const Real scale = total > Real{0} ? weight / total : Real{0};
+        for (std::size_t q = 0; q < vectors; ++q) {
+            load<Real, L>(x, row + q * L);
+            store<Real, L>(row + q * L, x * scale);
+        }
+        block.tops[i] = static_cast<double>(top);
+        block.totals[i] = static_cast<double>(total);
+        const Real *result = row;
+        if (block.again) {
+            const Real *gap = block.gaps + i * stride;
+            Vec<Real, 4> far{}, cost{};
+            Real last = 0;
+            std::size_t k = 0;
+            for (; k + 4 <= K; k += 4) {
+                Vec<Real, 4> now, before, below;
+                load<Real, 4>(now, row + k);
+                load<Real, 4>(before, held + k);
+                load<Real, 4>(below, gap + k);
+                now -= before;
+                cost += now * below;
+                now = now > Real{0} ? now : -now;
+                far = now > far ? now : far;
+            }
+            for (; k < K; ++k) {
+                cost[0] += (row[k] - held[k]) * gap[k];
+                last = std::max(last, std::abs(row[k] - held[k]));
+            }
+            const Real most = block.still * weight;
+            block.moved[i] = !(std::max(last, largest<Real, 4>(far)) <= most &&
+                               std::abs(sum<Real, 4>(cost)) <= 10 * most);
+            if (!block.moved[i]) result = held;
+        } else {
+            std::size_t k = 0;
+            for (; k + 4 <= K; k += 4) {
+                Vec<Real, 4> part;
+                load<Real, 4>(part, row + k);
+                store<Real, 4>(held + k, part);
+            }
+            for (; k < K; ++k) held[k] = row[k];
+        }
+        std::size_t k = 0;
+        Vec<double, 4> given{};
+        for (; k + 4 <= K; k += 4) {
+            Vec<double, 4> so_far, part;
+            load<double, 4>(so_far, block.sums + k);
+            for (int l = 0; l < 4; ++l) part[l] = static_cast<double>(result[k + l]);
+            store<double, 4>(block.sums + k, so_far + part);
+            given += part;
+        }
+        for (; k < K; ++k) {
+            block.sums[k] += static_cast<double>(result[k]);
+            given[0] += static_cast<double>(result[k]);
+        }
+        const double left = (block.weight ? block.weight[i] : 1.0) - sum<double, 4>(given);
+        block.rest[i] = left * static_cast<double>(base) -
+                        static_cast<double>(scale) * static_cast<double>(sum<Real, L>(spread));
+    }
+}
+
+struct Normalize {
+    template <typename Real>
+    static TACIT_INLINE void run(Block<Real> block) {
+        constexpr int L = 32 / sizeof(Real);
+        if (block.classes <= 4) {
+            normalize_block<1, 4>(block);
+        } else if (block.classes <= L) {
+            normalize_block<1, L>(block);
+        } else if (block.classes <= 2 * L) {
+            normalize_block<2, L>(block);
+        } else if (block.classes <= 3 * L) {
+            normalize_block<3, L>(block);
+        } else {
+            normalize_block<0, L>(block);
+        }
+    }
+};
+
+struct Logarithms {  // values[i] = log(values[i])
+    static TACIT_INLINE void run(double *values, std::size_t count) {
+        logarithms(values, values + count);
+    }
+};
+
+template <typename Real>
+void add(Real *scores, std::size_t count, std::size_t stride, const double *evidence,
+                std::size_t K) {
+    for (std::size_t i = 0; i < count; ++i) {
+        for (std::size_t k = 0; k < K; ++k) {
+            scores[i * stride + k] += static_cast<Real>(evidence[i * K + k]);
+        }
+    }
+}
+
+// Hard assignment: each row to the first of its best classes, whose score is returned.
+template <typename Real>
+void choose(Real *scores, std::size_t count, std::size_t stride, double *tops) {
+    constexpr Real infinity = std::numeric_limits<Real>::infinity();
+    for (std::size_t i = 0; i < count; ++i) {
+        Real *row = scores + i * stride, *at = std::max_element(row, row + stride);
+        tops[i] = static_cast<double>(*at);
+        const bool possible = *at > -infinity;
+        std::fill(row, row + stride, -infinity);
+        if (possible) *at = Real{0};
+    }
+}
+
+// A row that is impossible in every class: what the prior and the evidence say, or the evidence.
+template <typename Real>
+void guess(const Block<Real> &part, std::size_t i, std::size_t stride, const double *prior,
+                  const double *evidence, bool hard) {
+    const std::size_t K = part.classes;
+    std::vector<double> p(K);
+    for (const bool with_prior : {true, false}) {
+        for (std::size_t k = 0; k < K; ++k) {
+            p[k] = (with_prior ? prior[k] : 0.0) + (evidence ? evidence[i * K + k] : 0.0);
+        }
+        const double top = *std::max_element(p.begin(), p.end());
+        if (std::isinf(top)) continue;
+        double total = 0;
+        for (double &x : p) total += x = std::exp(x - top);
+        for (double &x : p) x /= total;
+        break;
+    }
+    if (hard) {
+        const auto at = std::max_element(p.begin(), p.end());
+        std::fill(p.begin(), p.end(), 0.0);
+        *at = 1.0;
+    }
+    Real *row = part.again ? part.scores + i * stride : part.kept + i * K;
+    if (part.again && !part.moved[i]) {  // what `kept` held has been counted instead
+        for (std::size_t k = 0; k < K; ++k) part.sums[k] -= static_cast<double>(part.kept[i * K + k]);
+    }
+    for (std::size_t k = 0; k < K; ++k) {
+        row[k] = static_cast<Real>(p[k] * (part.weight ? part.weight[i] : 1.0));
+        part.sums[k] += static_cast<double>(row[k]);
+    }
+    part.moved[i] = true;
+}
+
+}  // namespace tacit
