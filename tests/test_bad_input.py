@@ -421,7 +421,7 @@ def test_columns_by_name_without_names():
 
 @pytest.mark.parametrize("nb", [tacit.BernoulliNB(), tacit.MultinomialNB()])
 def test_sparse_input_that_is_not_what_it_seems(nb):
-    with wrong("sparse and contains NaN: missing cells need a dense X"):
+    with wrong("sparse and contains NaN or infinity. Missing cells need a dense X"):
         nb.fit(sparse.csr_array([[np.nan, 1.0], [1.0, 1.0]]), [0, 1])
     twice = sparse.csr_array((np.ones(4), [0, 0, 1, 1], [0, 2, 4]), (2, 2))
     a, b = clone(nb).fit(twice, [0, 1]), clone(nb).fit(twice.toarray(), [0, 1])

@@ -69,11 +69,8 @@ class Bags:
         """These rows as the kernels take them."""
         kernels = engine.native()
         assert kernels is not None
-        table = self.table
-        data = table.data if table.dtype in KERNEL_TYPES else table.data.astype(np.float64)
-        index = np.result_type(table.indptr, table.indices)
-        starts, indices = table.indptr.astype(index), table.indices.astype(index, copy=False)
-        return kernels.Bags(starts, indices, data, self.width, self.rows, engine.threads(table.nnz))
+        arrays = engine.arrays(self.table)
+        return kernels.Bags(*arrays, self.width, self.rows, engine.threads(self.table.nnz))
 
     def sums(self, weights: Any) -> Array:
         """Return weights.T @ values, of shape (K, d), for weights dense or CSR of shape (n, K)."""
@@ -93,13 +90,10 @@ def bags(X: Any) -> Bags:
     """Encode a CSR matrix of numbers without NaN; entries that are zero are left out."""
     if X.dtype.kind == "b":
         X = X.astype(np.float64)
-    if not X.data.all():
+    if not engine.scan(X.data).full:
         X = X.copy()
         X.eliminate_zeros()
     return Bags(X)
-
-
-KERNEL_TYPES = [np.dtype(name) for name in ("float64", "float32", "int64", "int32")]
 
 
 class Weights(NamedTuple):

@@ -39,7 +39,7 @@ def fit_context(method: Method) -> Method:
 
     @wraps(method)
     def in_threads(self: EMEstimator, *args: Any, **kwargs: Any) -> Any:
-        with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs):
+        with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs), engine.scan_once():
             return method(self, *args, **kwargs)
 
     checked: Method = _fit_context(prefer_skip_nested_validation=True)(in_threads)
@@ -127,7 +127,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
                 reset=reset,
                 accept_sparse="csr" if self._accepts_sparse() else False,
                 dtype="numeric",
-                ensure_all_finite=True if sparse.issparse(X) else "allow-nan",
+                ensure_all_finite=False if sparse.issparse(X) else "allow-nan",
             )
         except ValueError as error:
             if "convert string" in str(error):
@@ -135,11 +135,12 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
                     f"X holds text where numbers belong ({error}). Turn categories into numbers "
                     "with sklearn.preprocessing.OrdinalEncoder, and texts with CountVectorizer."
                 ) from None
-            if sparse.issparse(X) and "NaN" in str(error):
-                raise ValueError(
-                    "X is sparse and contains NaN: missing cells need a dense X."
-                ) from None
             raise
+        if sparse.issparse(X) and not engine.scan(X.data).finite:
+            raise ValueError(
+                "X is sparse and contains NaN or infinity. Missing cells need a dense X, where they "
+                "are NaN."
+            )
         if X.dtype.kind not in "biuf":
             raise ValueError(f"X has dtype {X.dtype}: expected numbers.")
         if sparse.issparse(X) and engine.has_duplicates(X):  # which has checked the indices as well
@@ -289,21 +290,27 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             )
         return result
 
+    def _predict(self, X: Any, what: Callable[[Rows], Any]) -> Any:
+        """Return what a method of the model says of new rows."""
+        check_is_fitted(self)
+        with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs), engine.scan_once():
+            features = self._model.family.encode(self._check_features(X, reset=False))
+            return what(Rows(features))
+
     def _posterior(self, X: Any) -> tuple[Array, Array, Array]:
         """Return p(y | x), log p(x) and log p(x, y) of each row."""
-        check_is_fitted(self)
-        features = self._model.family.encode(self._check_features(X, reset=False))
-        with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs):
-            posterior: tuple[Array, Array, Array] = self._model.posterior(
-                self._params, Rows(features)
-            )
-        return posterior
+        found: tuple[Array, Array, Array] = self._predict(
+            X, lambda rows: self._model.posterior(self._params, rows)
+        )
+        return found
 
     def _most_probable(self, X: Any) -> npt.NDArray[np.intp]:
         """Return the class with the largest p(x, y), or where all are 0, p(y)."""
-        posterior, log_p, joint = self._posterior(X)
-        possible = np.isfinite(log_p)[:, None]
-        return np.asarray(np.where(possible, joint, posterior).argmax(axis=1))
+        joint = self.predict_joint_log_proba(X)
+        best = joint.argmax(axis=1)
+        impossible = np.isneginf(joint[np.arange(len(best)), best])
+        best[impossible] = self._params.class_log_prior.argmax()
+        return np.asarray(best)
 
     def predict_joint_log_proba(self, X: Any) -> Array:
         """Return log p(x, y) = log p(y) + log p(x | y) of each row and class.
@@ -317,7 +324,10 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         -------
         ndarray of shape (n, K)
         """
-        return self._posterior(X)[2]
+        joint: Array = self._predict(
+            X, lambda rows: self._model.log_joint_rows(self._params, rows.features)
+        )
+        return joint
 
     def score_samples(self, X: Any) -> Array:
         """Return log p(x) of each row.

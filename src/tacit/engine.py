@@ -14,13 +14,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 __all__ = [
+    "Scan",
     "add",
     "distinct",
     "expect",
@@ -29,6 +30,8 @@ __all__ = [
     "multiply",
     "native",
     "one_blas_thread",
+    "scan",
+    "scan_once",
     "tally",
     "threads",
     "workers",
@@ -135,8 +138,11 @@ def threads(work: int) -> int:
     return max(1, min(_threads.get(), work // LEAST_WORK))
 
 
-def _floats(values: Any) -> Any:
-    return values if values.dtype in (np.float64, np.float32) else values.astype(np.float64)
+def arrays(matrix: Any) -> tuple[Any, Any, Any]:
+    """Return the arrays of a CSR matrix, in types that kernels take."""
+    data = matrix.data if matrix.dtype in KERNEL_TYPES else matrix.data.astype(np.float64)
+    index = np.result_type(matrix.indptr, matrix.indices)
+    return matrix.indptr.astype(index), matrix.indices.astype(index, copy=False), data
 
 
 def multiply(matrix: Any, dense: Any) -> Any:
@@ -154,9 +160,8 @@ def multiply(matrix: Any, dense: Any) -> Any:
     if kernels is None:
         return np.asarray(matrix @ dense)
     out = np.empty((matrix.shape[0], dense.shape[1]))
-    arrays = matrix.indptr, matrix.indices, _floats(matrix.data)
     work = len(matrix.data) * dense.shape[1]
-    kernels.multiply(*arrays, np.ascontiguousarray(dense), out, threads(work))
+    kernels.multiply(*arrays(matrix), np.ascontiguousarray(dense), out, threads(work))
     return out
 
 
@@ -175,6 +180,66 @@ def has_duplicates(matrix: Any) -> bool:
         return not matrix.has_canonical_format
     starts, indices = matrix.indptr, matrix.indices
     return bool(kernels.has_duplicates(starts, indices, matrix.shape[1], threads(len(indices))))
+
+
+class Scan(NamedTuple):
+    """The least and the most of some numbers and 0; whether all are finite, and none is zero."""
+
+    least: float
+    most: float
+    finite: bool
+    full: bool
+
+
+def scan(values: Any) -> Scan:
+    """Look through an array of numbers once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scan(np.array([3.0, 0.0, np.inf]))
+    Scan(least=0.0, most=inf, finite=False, full=False)
+    """
+    seen = _seen.get()
+    if seen is not None and id(values) in seen:
+        return seen[id(values)][1]
+    found = _scan(values)
+    if seen is not None:
+        seen[id(values)] = values, found
+    return found
+
+
+# What has been scanned in this call, with the arrays, which must not go away.
+_seen: ContextVar[dict[int, tuple[Any, Scan]] | None] = ContextVar("seen", default=None)
+
+
+@contextmanager
+def scan_once() -> Iterator[None]:
+    """Return a context in which an array is scanned only once: nobody writes to it in between.
+
+    Examples
+    --------
+    >>> with scan_once():
+    ...     pass
+    """
+    token = _seen.set({})
+    try:
+        yield
+    finally:
+        _seen.reset(token)
+
+
+def _scan(values: Any) -> Scan:
+    kernels = native()
+    flat = values.reshape(-1) if values.flags.c_contiguous else None
+    if kernels is not None and flat is not None and values.dtype in KERNEL_TYPES:
+        return Scan(*kernels.scan(flat, threads(flat.size)))
+    finite = bool(np.isfinite(values).all())
+    least, most = np.fmin.reduce(values, None, initial=0), np.fmax.reduce(values, None, initial=0)
+    return Scan(least.item(), most.item(), finite, bool(values.all()))
+
+
+KERNEL_TYPES = [np.dtype(name) for name in ("float64", "float32", "int64", "int32")]
 
 
 def distinct(rows: Any) -> tuple[Any, Any] | None:
@@ -230,9 +295,8 @@ def tally(labels: Any, matrix: Any) -> Any:
     if kernels is None:
         return (labels.T.tocsr() @ matrix).toarray()
     counts = np.zeros((matrix.shape[1], labels.shape[1]))
-    arrays = matrix.indptr, matrix.indices, _floats(matrix.data)
     starts, codes = labels.indptr.astype(np.int64), labels.indices.astype(np.int64)
-    kernels.tally(*arrays, starts, codes, labels.data, counts, threads(len(matrix.data)))
+    kernels.tally(*arrays(matrix), starts, codes, labels.data, counts, threads(len(matrix.data)))
     return counts.T
 
 

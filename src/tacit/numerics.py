@@ -10,7 +10,16 @@ from scipy import sparse
 
 from tacit import engine
 
-__all__ = ["Array", "dot", "expected_log", "log", "normalize", "ratio", "times"]
+__all__ = [
+    "Array",
+    "dot",
+    "expected_log",
+    "log",
+    "log_normalize",
+    "normalize",
+    "ratio",
+    "times",
+]
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
@@ -101,7 +110,7 @@ def normalize(log_joint: Array) -> tuple[Array, Array]:
     kernels = engine.native()
     if kernels is not None:
         posterior, log_p = np.array(log_joint, order="C"), np.empty(len(log_joint))
-        kernels.normalize(posterior, log_p, engine.threads(8 * posterior.size))
+        kernels.normalize(posterior, log_p, False, engine.threads(8 * posterior.size))
         return posterior, log_p
     top = log_joint.max(axis=1)
     impossible = np.isneginf(top)
@@ -110,3 +119,23 @@ def normalize(log_joint: Array) -> tuple[Array, Array]:
     total[impossible] = 1.0
     responsibilities /= total[:, None]
     return responsibilities, top + np.log(total)
+
+
+def log_normalize(log_joint: Array) -> tuple[Array, Array]:
+    """Return log p(y | x) and log p(x) of each row, given log p(x, y).
+
+    A row that is impossible under every class stays as it is, and its log p(x) is -inf.
+
+    Examples
+    --------
+    >>> log_posterior, log_p = log_normalize(np.log([[0.1, 0.3]]))
+    >>> np.exp(log_posterior).round(12)
+    array([[0.25, 0.75]])
+    """
+    kernels = engine.native()
+    if kernels is not None:
+        log_posterior, log_p = np.array(log_joint, order="C"), np.empty(len(log_joint))
+        kernels.normalize(log_posterior, log_p, True, engine.threads(8 * log_posterior.size))
+        return log_posterior, log_p
+    log_p = normalize(log_joint)[1]
+    return log_joint - np.where(np.isneginf(log_p), 0.0, log_p)[:, None], log_p

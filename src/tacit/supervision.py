@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length
 from tacit.base import EMEstimator, check_weight, fit_context
 from tacit.labels import Labels, encode
 from tacit.naivebayes import ClassCounts, NaiveBayes, Params, count_known, select
-from tacit.numerics import Array, log
+from tacit.numerics import Array, log_normalize
 from tacit.rows import Rows
 
 __all__ = ["Classifier", "DiscreteClassifier", "NormalClassifier"]
@@ -123,7 +123,8 @@ class Classifier(ClassifierMixin, EMEstimator):
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         data = {"X": X, "y": y, "metadata": metadata}
         self._fit_em(checked, labels, weight, prior, data)
-        best = self.label_distributions_.argmax(axis=1)
+        known = labels.codes >= 0
+        best = labels.codes if known.all() else self.label_distributions_.argmax(axis=1)
         self.transduction_ = self.classes_[best]
         return self
 
@@ -221,10 +222,8 @@ class Classifier(ClassifierMixin, EMEstimator):
         -------
         ndarray of shape (n, K)
         """
-        posterior, log_p, joint = self._posterior(X)
-        impossible = np.isneginf(log_p)
-        result = joint - np.where(impossible, 0.0, log_p)[:, None]
-        result[impossible] = log(posterior[impossible])
+        result, log_p = log_normalize(self.predict_joint_log_proba(X))
+        result[np.isneginf(log_p)] = self._params.class_log_prior
         return result
 
     def sample(self, n_samples: int = 1) -> tuple[Array, Any]:

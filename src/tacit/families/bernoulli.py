@@ -57,6 +57,16 @@ class Params(Ratios):
         """Log p(x_j = 0 | y), of shape (K, d)."""
         return self._logs[1]
 
+    @cached_property
+    def log_odds(self) -> Array:
+        """log_p - log_not."""
+        return self.log_p - self.log_not
+
+    @cached_property
+    def all_absent(self) -> Array:
+        """The log-likelihood of a row without any feature, of shape (K,)."""
+        return np.asarray(self.log_not.sum(axis=1))
+
     def weights(self, table: Any) -> Weights | None:
         """Return the log-odds; the constants are the sums of log_not: every feature absent."""
         totals = self.seen + 2.0 * self.alpha
@@ -102,14 +112,21 @@ class Bernoulli(Linear):
         """Turn values into zeros and ones, keeping NaN as missing."""
         if self.binarize is None:
             X = _check_binary(X)
-        elif sparse.issparse(X) and self.binarize >= 0 and (X.data > self.binarize).all():
-            ones = np.ones(len(X.data))  # what is stored is 1: the structure stays as it is
+        elif sparse.issparse(X) and self._keeps_all(X.data):
+            ones = np.ones(len(X.data), np.float32)  # the structure stays as it is
             X = type(X)((ones, X.indices, X.indptr), shape=X.shape, copy=False)
         elif sparse.issparse(X):
             X = binarize(X, threshold=self.binarize)
         else:
             X = np.where(np.isnan(X), np.nan, np.greater(X, self.binarize))
         return bags(X) if sparse.issparse(X) else cells(X)
+
+    def _keeps_all(self, data: Any) -> bool:
+        """Return whether every entry that is stored is 1."""
+        assert self.binarize is not None
+        found = engine.scan(data)
+        positive = self.binarize == 0 and found.least >= 0 and found.full
+        return self.binarize >= 0 and (positive or bool((data > self.binarize).all()))
 
     def score(self, params: Params, features: Cells | Bags, fitting: bool = False) -> Array:
         """Return sum_j x_j log p_j + (1 - x_j) log(1 - p_j), W (5)."""
@@ -119,12 +136,14 @@ class Bernoulli(Linear):
             return dot(X, params.log_p) + dot(zeros, params.log_not)
         # Every feature absent, corrected where one is present: only non-zeros are visited. A
         # feature that is certain (log_not = -inf) has no such correction: its absence is counted.
-        certain = np.isneginf(params.log_not)
-        log_not = np.where(certain, 0.0, params.log_not)
+        log_not = params.log_not
+        if log_not.min(initial=0.0) > -np.inf:
+            return np.asarray(dot(X, params.log_odds) + params.all_absent)
+        certain = np.isneginf(log_not)
+        log_not = np.where(certain, 0.0, log_not)
         scores: Array = dot(X, params.log_p - log_not) + log_not.sum(axis=1)
-        if certain.any():
-            present = times(X, certain.T.astype(np.float64))
-            scores[present < certain.sum(axis=1)] = -np.inf
+        present = times(X, certain.T.astype(np.float64))
+        scores[present < certain.sum(axis=1)] = -np.inf
         return scores
 
     def count(self, features: Cells | Bags, weights: Any, params: Params | None = None) -> Counts:
@@ -142,7 +161,8 @@ class Bernoulli(Linear):
     def _counts(self, words: Array, totals: Array, classes: Array) -> Counts:
         seen = classes.reshape(-1, 1)
         zeros = seen - words
-        zeros[zeros < 1e-13 * seen] = 0.0  # the rounding of the two sums: none was zero
+        if zeros.min(initial=np.inf) < 1e-13 * seen.max(initial=0.0):
+            zeros[zeros < 1e-13 * seen] = 0.0  # the rounding of the two sums: none was zero
         return Counts(words, zeros, seen)
 
     def keys(self, features: Cells | Bags) -> npt.NDArray[np.uint8] | None:

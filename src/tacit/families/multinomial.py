@@ -81,10 +81,10 @@ class Multinomial(Linear):
 
     def encode(self, X: Any) -> Cells | Bags:
         """Check that counts are not negative."""
-        values = X.data if sparse.issparse(X) else X
-        if float(np.nanmax(values, initial=0.0)) > LARGEST:
+        found = engine.scan(X.data if sparse.issparse(X) else np.asarray(X))
+        if found.most > LARGEST:
             raise ValueError(f"X holds counts beyond {LARGEST:g}, whose sums overflow: rescale it.")
-        if np.nanmin(values, initial=0.0) < 0:
+        if found.least < 0:
             raise ValueError(
                 "Negative values in data passed to Multinomial (input X): counts cannot be "
                 "negative. Use BernoulliNB for presence and absence, GaussianNB for numbers."

@@ -510,14 +510,21 @@ bool has_duplicates(Vector<const Index> starts, Vector<const Index> indices, std
         nb::gil_scoped_release release;
         const std::size_t parts = std::min<std::size_t>(static_cast<std::size_t>(threads), rows);
         share(parts, threads, [&](std::size_t part) {
-            std::vector<std::size_t> last(columns, 0);  // the row that held each column last, from 1
+            std::vector<std::size_t> last;  // the row that held each column last, from 1
             bool own = false;
             for (std::size_t i = rows * part / parts; i < rows * (part + 1) / parts; ++i) {
+                bool beyond = false, sorted = true;
                 for (Index p = start[i]; p < start[i + 1]; ++p) {
-                    if (index[p] < 0 || static_cast<std::size_t>(index[p]) >= columns) {
-                        outside = true;
-                        return;
-                    }
+                    beyond |= index[p] < 0 || static_cast<std::size_t>(index[p]) >= columns;
+                    sorted &= p == start[i] || index[p - 1] < index[p];
+                }
+                if (beyond) {
+                    outside = true;
+                    return;
+                }
+                if (sorted) continue;
+                last.resize(columns, 0);
+                for (Index p = start[i]; p < start[i + 1]; ++p) {
                     std::size_t &at = last[static_cast<std::size_t>(index[p])];
                     own |= at == i + 1;
                     at = i + 1;

@@ -8,24 +8,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <thread>
 #include <vector>
 
 #include "arrays.h"
+#include "bags.h"
+#include "posterior.h"
+#include "sums.h"
 #include "threads.h"
 
 namespace nb = nanobind;
-
-// A kernel is written once, inlined into a plain function and into one for AVX2 with FMA, and the
-// processor is asked which to call. (GCC's target_clones do nothing for templates.)
-#define TACIT_INLINE inline __attribute__((always_inline))
-#if defined(__x86_64__) && defined(__GNUC__)
-#define TACIT_AVX2 __attribute__((target("avx2,fma")))
-const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-#define TACIT_AVX2
-const bool has_avx2 = false;
-#endif
 
 namespace {
 
@@ -102,93 +93,6 @@ void moments(Input X, nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig>
     }
 }
 
-// L doubles, loaded from anywhere. (As a template argument the type would lose its alignment.)
-template <int L>
-struct Vectors {
-    typedef double type __attribute__((vector_size(L * sizeof(double)), aligned(8)));
-};
-
-// A compressed sparse matrix: row r holds (indices[p], values[p]) for starts[r] <= p < starts[r + 1].
-template <typename Index, typename Value>
-struct Sparse {
-    const Index *starts;
-    const Index *indices;
-    const Value *values;
-};
-
-// out[r, from ..] = sum of value * dense[index, from ..] over row r, N vectors wide, for the rows
-// [begin, end). The N sums stay in registers.
-template <int N, int L, typename Index, typename Value>
-TACIT_INLINE void multiply_block(Sparse<Index, Value> matrix, std::size_t begin, std::size_t end,
-                                 const double *dense, double *out, std::size_t width,
-                                 std::size_t from) {
-    typedef typename Vectors<L>::type Lanes;
-    for (std::size_t r = begin; r < end; ++r) {
-        Lanes sums[N];
-        for (int q = 0; q < N; ++q) sums[q] = Lanes{};
-        for (Index p = matrix.starts[r]; p < matrix.starts[r + 1]; ++p) {
-            const std::size_t row = static_cast<std::size_t>(matrix.indices[p]);
-            const double *source = dense + row * width + from;
-            const double value = static_cast<double>(matrix.values[p]);
-            for (int q = 0; q < N; ++q) {
-                sums[q] += value * *reinterpret_cast<const Lanes *>(source + q * L);
-            }
-        }
-        double *target = out + r * width + from;
-        for (int q = 0; q < N; ++q) *reinterpret_cast<Lanes *>(target + q * L) = sums[q];
-    }
-}
-
-// All columns, `width` being two or a multiple of four: blocks of 24, and what is left.
-template <typename Index, typename Value>
-TACIT_INLINE void multiply_all(Sparse<Index, Value> matrix, std::size_t begin, std::size_t end,
-                               const double *dense, double *out, std::size_t width) {
-    if (width == 2) {
-        multiply_block<1, 2>(matrix, begin, end, dense, out, width, 0);
-        return;
-    }
-    for (std::size_t from = 0; from < width;) {
-        const std::size_t blocks = std::min<std::size_t>((width - from) / 4, 6);
-        switch (blocks) {
-            case 6: multiply_block<6, 4>(matrix, begin, end, dense, out, width, from); break;
-            case 5: multiply_block<5, 4>(matrix, begin, end, dense, out, width, from); break;
-            case 4: multiply_block<4, 4>(matrix, begin, end, dense, out, width, from); break;
-            case 3: multiply_block<3, 4>(matrix, begin, end, dense, out, width, from); break;
-            case 2: multiply_block<2, 4>(matrix, begin, end, dense, out, width, from); break;
-            default: multiply_block<1, 4>(matrix, begin, end, dense, out, width, from); break;
-        }
-        from += blocks * 4;
-    }
-}
-
-template <typename Index, typename Value>
-void multiply_plain(Sparse<Index, Value> matrix, std::size_t begin, std::size_t end,
-                    const double *dense, double *out, std::size_t width) {
-    multiply_all(matrix, begin, end, dense, out, width);
-}
-
-template <typename Index, typename Value>
-TACIT_AVX2 void multiply_avx2(Sparse<Index, Value> matrix, std::size_t begin, std::size_t end,
-                              const double *dense, double *out, std::size_t width) {
-    multiply_all(matrix, begin, end, dense, out, width);
-}
-
-// Calls work(begin, end) for parts of the rows of about equal size, each in a thread of its own.
-// A row is in one part whole, so that nothing depends on their number.
-template <typename Index, typename Work>
-void in_threads(const Index *starts, std::size_t rows, int threads, Work work) {
-    const auto cut = [=](int part) {
-        const Index entries = static_cast<Index>(starts[rows] / threads * part);
-        return static_cast<std::size_t>(std::lower_bound(starts, starts + rows, entries) - starts);
-    };
-    std::vector<std::thread> pool;
-    for (int part = 1; part < threads; ++part) {
-        pool.emplace_back(work, cut(part), part + 1 < threads ? cut(part + 1) : rows);
-    }
-    work(std::size_t{0}, threads > 1 ? cut(1) : rows);
-    for (std::thread &thread : pool) thread.join();
-}
-
 template <typename T>
 using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
@@ -196,44 +100,45 @@ using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <typename Index, typename Value>
 void multiply(Vector<Index> starts, Vector<Index> indices, Vector<Value> values, Input dense,
               Output out, int threads) {
-    const std::size_t rows = out.shape(0), classes = out.shape(1);
+    const std::size_t rows = out.shape(0), K = out.shape(1), inner = dense.shape(0);
     check(starts.shape(0) == rows + 1 && indices.shape(0) == values.shape(0) &&
               static_cast<std::size_t>(starts.data()[rows]) <= indices.shape(0) &&
-              dense.shape(1) == classes && threads >= 1,
+              dense.shape(1) == K && threads >= 1,
           "shapes differ");
-    const Sparse<Index, Value> matrix{starts.data(), indices.data(), values.data()};
-    const double *from = dense.data();
+    const double *table = dense.data();
     double *to = out.data();
-    const std::size_t inner = dense.shape(0);
     nb::gil_scoped_release release;
-    const std::size_t width = classes <= 2 ? 2 : (classes + 3) / 4 * 4;
-    std::vector<double> wide_from, wide_to;
-    if (width != classes) {  // pad each line with zeros to whole vectors
-        wide_from.assign(inner * width, 0.0);
-        for (std::size_t i = 0; i < inner; ++i) {
-            std::memcpy(&wide_from[i * width], from + i * classes, classes * sizeof(double));
-        }
-        wide_to.resize(rows * width);
+    const std::vector<std::int64_t> bounds(starts.data(), starts.data() + rows + 1);
+    const tacit::Lines<Index, Value> lines{bounds.data(), bounds.data() + 1, indices.data(),
+                                           values.data()};
+    const std::size_t stride = (K + 3) / 4 * 4;
+    std::vector<double> copy;
+    if (stride != K) {  // vectors read beyond the last line
+        copy.resize(inner * K + 4);
+        std::copy(table, table + inner * K, copy.begin());
+        table = copy.data();
     }
-    const double *source = width == classes ? from : wide_from.data();
-    double *target = width == classes ? to : wide_to.data();
-    in_threads(matrix.starts, rows, threads, [=](std::size_t begin, std::size_t end) {
-        const auto kernel = has_avx2 ? multiply_avx2<Index, Value> : multiply_plain<Index, Value>;
-        kernel(matrix, begin, end, source, target, width);
-        if (target == to) return;
-        for (std::size_t r = begin; r < end; ++r) {
-            std::memcpy(to + r * classes, target + r * width, classes * sizeof(double));
+    const std::vector<double> nothing(2 * stride, 0.0);
+    tacit::share_ranges(rows, 256, threads, [&](std::size_t first, std::size_t last) {
+        std::vector<double> scores(tacit::block * stride);
+        for (std::size_t i = first; i < last; i += tacit::block) {
+            const std::size_t count = std::min(tacit::block, last - i);
+            double *whole = stride == K ? to + i * K : scores.data();
+            tacit::best<tacit::Score>(lines, i, count, table, K, nothing.data(), stride, whole);
+            for (std::size_t r = 0; r < count && stride != K; ++r) {
+                std::memcpy(to + (i + r) * K, &scores[r * stride], K * sizeof(double));
+            }
         }
     });
 }
 
-// counts[:, k] += weight * row i of the matrix, for each (k, weight) that row i of the labels holds.
-// Threads share the columns, and each goes through the rows in order.
+// counts[:, k] = the sum of weight * row i of the matrix, over the (k, weight) that row i of the labels
+// holds. A task takes rows of one class, so that the line it adds to stays at hand.
 template <typename Index, typename Value>
 void tally(Vector<Index> starts, Vector<Index> indices, Vector<Value> values,
            Vector<std::int64_t> label_starts, Vector<std::int64_t> labels, Vector<double> weights,
            Output counts, int threads) {
-    const std::size_t rows = starts.shape(0) - 1, K = counts.shape(1);
+    const std::size_t rows = starts.shape(0) - 1, K = counts.shape(1), columns = counts.shape(0);
     check(label_starts.shape(0) == rows + 1 && labels.shape(0) == weights.shape(0) && threads >= 1,
           "shapes differ");
     const Index *start = starts.data(), *index = indices.data();
@@ -241,50 +146,117 @@ void tally(Vector<Index> starts, Vector<Index> indices, Vector<Value> values,
     const std::int64_t *label_start = label_starts.data(), *label = labels.data();
     const double *weight = weights.data();
     double *to = counts.data();
-    const std::size_t columns = counts.shape(0), parts = static_cast<std::size_t>(threads);
     nb::gil_scoped_release release;
-    tacit::share(parts, threads, [=](std::size_t part) {
-        const std::size_t first = columns * part / parts, last = columns * (part + 1) / parts;
-        for (std::size_t i = 0; i < rows; ++i) {
-            for (std::int64_t l = label_start[i]; l < label_start[i + 1]; ++l) {
-                double *line = to + label[l];
-                for (Index p = start[i]; p < start[i + 1]; ++p) {
-                    const std::size_t j = static_cast<std::size_t>(index[p]);
-                    if (j - first < last - first) line[j * K] += weight[l] * static_cast<double>(value[p]);
-                }
+    struct Row {
+        std::size_t row;
+        double weight;
+    };
+    std::vector<std::vector<Row>> members(K);
+    for (std::size_t i = 0; i < rows; ++i) {
+        for (std::int64_t l = label_start[i]; l < label_start[i + 1]; ++l) {
+            members[static_cast<std::size_t>(label[l])].push_back({i, weight[l]});
+        }
+    }
+    const std::size_t entries = static_cast<std::size_t>(start[rows]);
+    const std::size_t most = std::max({std::size_t{1} << 19, 4 * columns, entries / 32});
+    struct Task {
+        std::size_t k, first, last;
+    };
+    std::vector<Task> tasks;
+    for (std::size_t k = 0; k < K; ++k) {
+        std::size_t first = 0, held = 0;
+        for (std::size_t m = 0; m < members[k].size(); ++m) {
+            const std::size_t i = members[k][m].row;
+            held += static_cast<std::size_t>(start[i + 1] - start[i]);
+            if (held >= most || m + 1 == members[k].size()) {
+                tasks.push_back({k, first, m + 1});
+                first = m + 1;
+                held = 0;
+            }
+        }
+    }
+    std::vector<std::vector<double>> lines(tasks.size());
+    tacit::share(tasks.size(), threads, [&](std::size_t t) {
+        lines[t].assign(columns, 0.0);
+        double *line = lines[t].data();
+        for (std::size_t m = tasks[t].first; m < tasks[t].last; ++m) {
+            const Row row = members[tasks[t].k][m];
+            for (Index p = start[row.row]; p < start[row.row + 1]; ++p) {
+                line[index[p]] += row.weight * static_cast<double>(value[p]);
+            }
+        }
+    });
+    tacit::share_ranges(columns, 256, threads, [&](std::size_t first, std::size_t last) {
+        std::fill(to + first * K, to + last * K, 0.0);
+        for (std::size_t t = 0; t < tasks.size(); ++t) {
+            for (std::size_t j = first; j < last; ++j) to[j * K + tasks[t].k] += lines[t][j];
+        }
+    });
+}
+
+// Each row of log p(x, y) becomes p(y | x), or if `logs`, log p(y | x); and log_p its log p(x). A row
+// of -inf alone becomes zeros or stays as it is, and its log p(x) is -inf.
+void normalize(Output joint, nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu> log_p,
+               bool logs, int threads) {
+    const std::size_t rows = joint.shape(0), K = joint.shape(1), stride = (K + 3) / 4 * 4;
+    check(log_p.shape(0) == rows && threads >= 1, "shapes differ");
+    double *all = joint.data(), *log_sums = log_p.data();
+    nb::gil_scoped_release release;
+    tacit::share_ranges(rows, 16 * tacit::block, threads, [=](std::size_t begin, std::size_t end) {
+        constexpr double infinity = std::numeric_limits<double>::infinity();
+        std::vector<double> scores(tacit::block * stride, -infinity), gaps(tacit::block * stride);
+        std::vector<double> kept(tacit::block * K), sums(K);
+        double tops[tacit::block], totals[tacit::block], rest[tacit::block];
+        bool moved[tacit::block];
+        for (std::size_t first = begin; first < end; first += tacit::block) {
+            const std::size_t count = std::min(tacit::block, end - first);
+            for (std::size_t i = 0; i < count; ++i) {
+                std::memcpy(&scores[i * stride], all + (first + i) * K, K * sizeof(double));
+                std::fill(&scores[i * stride] + K, &scores[i * stride] + stride, -infinity);
+            }
+            tacit::best<tacit::Normalize>(tacit::Block<double>{
+                count, K, scores.data(), gaps.data(), nullptr, logs ? kept.data() : all + first * K,
+                false, 0.0, moved, tops, totals, rest, sums.data()});
+            tacit::best<tacit::Logarithms>(static_cast<double *>(totals), count);
+            for (std::size_t i = 0; i < count; ++i) {
+                log_sums[first + i] = std::isinf(tops[i]) ? tops[i] : tops[i] + totals[i];
+                if (!logs || std::isinf(tops[i])) continue;
+                double *row = all + (first + i) * K;
+                for (std::size_t k = 0; k < K; ++k) row[k] -= log_sums[first + i];
             }
         }
     });
 }
 
-// Each row of log p(x, y) becomes p(y | x), and log_p its log p(x); zeros and -inf if it is all -inf.
-void normalize(Output joint, nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu> log_p,
-               int threads) {
-    const std::size_t rows = joint.shape(0), classes = joint.shape(1);
-    check(log_p.shape(0) == rows && threads >= 1, "shapes differ");
-    double *all = joint.data(), *log_sums = log_p.data();
-    nb::gil_scoped_release release;
-    const auto work = [=](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) {
-            double *row = all + i * classes;
-            const double top = *std::max_element(row, row + classes);
-            if (std::isinf(top)) {
-                std::fill(row, row + classes, 0.0);
-                log_sums[i] = top;
-                continue;
-            }
-            double total = 0;
-            for (std::size_t k = 0; k < classes; ++k) total += row[k] = std::exp(row[k] - top);
-            for (std::size_t k = 0; k < classes; ++k) row[k] /= total;
-            log_sums[i] = top + std::log(total);
-        }
-    };
-    std::vector<std::thread> pool;
-    for (int part = 1; part < threads; ++part) {
-        pool.emplace_back(work, rows * part / threads, rows * (part + 1) / threads);
+// Finds the least and the most of some numbers, at most and at least 0; returns whether all are
+// finite, and whether none is zero.
+template <typename T>
+nb::object scan(Vector<T> values, int threads) {
+    const std::size_t size = values.shape(0), part = 1 << 15, parts = (size + part - 1) / part;
+    const T *from = values.data();
+    std::vector<T> least(parts), most(parts);
+    std::atomic<bool> finite{true}, full{true};
+    {
+        nb::gil_scoped_release release;
+        tacit::share_ranges(size, part, threads, [&](std::size_t first, std::size_t last) {
+            tacit::Range<T> found;
+            const T *at = from;
+            tacit::best<tacit::Scan<T>>(at, first, last, &found);
+            least[first / part] = found.least;
+            most[first / part] = found.most;
+            if (!found.finite) finite = false;
+            if (!found.full) full = false;
+        });
     }
-    work(0, rows / threads);
-    for (std::thread &thread : pool) thread.join();
+    const T zero = 0;
+    return nb::make_tuple(parts ? std::min(zero, *std::min_element(least.begin(), least.end())) : zero,
+                          parts ? std::max(zero, *std::max_element(most.begin(), most.end())) : zero,
+                          finite.load(), full.load());
+}
+
+template <typename T>
+void define_scan(nb::module_ &m) {
+    m.def("scan", &scan<T>, nb::arg("values").noconvert(), nb::arg("threads"));
 }
 
 template <typename Index, typename Value>
@@ -297,6 +269,14 @@ void define_sparse(nb::module_ &m) {
           nb::arg("labels"), nb::arg("weights"), nb::arg("counts").noconvert(), nb::arg("threads"));
 }
 
+template <typename Index>
+void define_index(nb::module_ &m) {
+    define_sparse<Index, double>(m);
+    define_sparse<Index, float>(m);
+    define_sparse<Index, std::int64_t>(m);
+    define_sparse<Index, std::int32_t>(m);
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -305,12 +285,14 @@ NB_MODULE(_native, m) {
     tacit::define_codes(m);
     tacit::define_tables(m);
     m.def("gather", &gather, nb::arg("codes"), nb::arg("table"), nb::arg("scores"));
-    define_sparse<std::int32_t, double>(m);
-    define_sparse<std::int64_t, double>(m);
-    define_sparse<std::int32_t, float>(m);
-    define_sparse<std::int64_t, float>(m);
+    define_index<std::int32_t>(m);
+    define_index<std::int64_t>(m);
     m.def("normalize", &normalize, nb::arg("joint").noconvert(), nb::arg("log_p").noconvert(),
-          nb::arg("threads"));
+          nb::arg("logs"), nb::arg("threads"));
+    define_scan<double>(m);
+    define_scan<float>(m);
+    define_scan<std::int64_t>(m);
+    define_scan<std::int32_t>(m);
     m.def("moments", &moments, nb::arg("X"), nb::arg("labels"), nb::arg("weights"),
           nb::arg("pilot"), nb::arg("sums").noconvert(), nb::arg("squares").noconvert());
     m.def("accumulate", &accumulate, nb::arg("codes"), nb::arg("weights"), nb::arg("counts"));

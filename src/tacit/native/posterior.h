@@ -48,6 +48,7 @@ struct Block {
 template <int N, int L, typename Real>
 TACIT_INLINE void normalize_block(const Block<Real> &block) {
     constexpr Real infinity = std::numeric_limits<Real>::infinity();
+    constexpr bool exact = sizeof(Real) == 8;  // divide, and do not multiply by the inverse
     const std::size_t K = block.classes, vectors = N ? N : (K + L - 1) / L, stride = vectors * L;
     for (std::size_t i = 0; i < block.count; ++i) {
         Real *row = block.scores + i * stride, *held = block.kept + i * K;
@@ -73,7 +74,8 @@ TACIT_INLINE void normalize_block(const Block<Real> &block) {
         const Real scale = total > Real{0} ? weight / total : Real{0};
         for (std::size_t q = 0; q < vectors; ++q) {
             load<Real, L>(x, row + q * L);
-            store<Real, L>(row + q * L, x * scale);
+            x = exact && total > Real{0} ? x * weight / total : x * scale;
+            store<Real, L>(row + q * L, x);
         }
         block.tops[i] = static_cast<double>(top);
         block.totals[i] = static_cast<double>(total);

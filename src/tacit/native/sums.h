@@ -1,6 +1,8 @@
 // Sums over the lines of a table.
 #pragma once
 
+#include <algorithm>
+
 #include "simd.h"
 
 namespace tacit {
@@ -22,6 +24,46 @@ struct AddLines {  // sums[k] = sum of counts[j, k] over the lines
             double total = 0;
             for (std::size_t j = first; j < last; ++j) total += counts[j * K + k];
             sums[k] = total;
+        }
+    }
+};
+
+template <typename T>
+struct Range {
+    T least = 0, most = 0;
+    bool finite = true, full = true;  // no NaN and no infinity; no zero
+};
+
+template <typename T>
+struct Scan {
+    static TACIT_INLINE void run(const T *values, std::size_t first, std::size_t last,
+                                 Range<T> *found) {
+        constexpr int L = 8;
+        T least[L] = {}, most[L] = {};
+        T strange[L] = {};  // x - x, which is NaN unless x is finite
+        int zeros[L] = {};
+        std::size_t i = first;
+        for (; i + L <= last; i += L) {
+            for (int l = 0; l < L; ++l) {
+                const T x = values[i + l];
+                least[l] = x < least[l] ? x : least[l];
+                most[l] = x > most[l] ? x : most[l];
+                strange[l] += x - x;
+                zeros[l] += x == 0;
+            }
+        }
+        for (; i < last; ++i) {
+            const T x = values[i];
+            least[0] = x < least[0] ? x : least[0];
+            most[0] = x > most[0] ? x : most[0];
+            strange[0] += x - x;
+            zeros[0] += x == 0;
+        }
+        for (int l = 0; l < L; ++l) {
+            found->least = std::min(found->least, least[l]);
+            found->most = std::max(found->most, most[l]);
+            found->finite &= strange[l] == 0;
+            found->full &= zeros[l] == 0;
         }
     }
 };
