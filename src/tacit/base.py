@@ -127,7 +127,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
                 reset=reset,
                 accept_sparse="csr" if self._accepts_sparse() else False,
                 dtype="numeric",
-                ensure_all_finite=False if sparse.issparse(X) else "allow-nan",
+                ensure_all_finite=False,
             )
         except ValueError as error:
             if "convert string" in str(error):
@@ -136,11 +136,15 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
                     "with sklearn.preprocessing.OrdinalEncoder, and texts with CountVectorizer."
                 ) from None
             raise
-        if sparse.issparse(X) and not engine.scan(X.data).finite:
-            raise ValueError(
-                "X is sparse and contains NaN or infinity. Missing cells need a dense X, where they "
-                "are NaN."
-            )
+        numbers = X.data if sparse.issparse(X) else X
+        if numbers.dtype.kind == "f" and not engine.scan(numbers).finite:
+            if sparse.issparse(X):
+                raise ValueError(
+                    "X is sparse and contains NaN or infinity. Missing cells need a dense X, where "
+                    "they are NaN."
+                )
+            if np.isinf(numbers).any():
+                raise ValueError("Input X contains infinity. Missing cells are NaN.")
         if X.dtype.kind not in "biuf":
             raise ValueError(f"X has dtype {X.dtype}: expected numbers.")
         if sparse.issparse(X) and engine.has_duplicates(X):  # which has checked the indices as well

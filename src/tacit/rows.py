@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from tacit import engine
 from tacit.bags import Memory
 from tacit.numerics import Array
 
@@ -85,9 +86,9 @@ class Cells:
 def cells(X: Any) -> Cells:
     """Encode a dense numeric matrix, in which NaN is a missing cell."""
     X = np.asarray(X, dtype=np.float64)
-    if not np.isnan(X.min(initial=0.0)):
+    missing = None if engine.scan(X).finite else np.isnan(X)
+    if missing is None or not missing.any():
         return Cells(X)
-    missing = np.isnan(X)
     return Cells(np.where(missing, 0.0, X), ~missing)
 
 

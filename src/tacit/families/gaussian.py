@@ -56,10 +56,10 @@ class Normal(Family):
         """Find the pilot, the spread and the noise."""
         X = self.encode(X)
         n = np.full(X.values.shape[1], len(X)) if X.observed is None else X.observed.sum(axis=0)
-        pilot = ratio(X.values.sum(axis=0), n, 0.0)
         everyone = sparse.csr_array(
             (np.ones(len(X)), np.zeros(len(X), dtype=np.int64), np.arange(len(X) + 1)), (len(X), 1)
         )
+        pilot = ratio(sum_around(X, everyone, np.zeros((1, len(n))))[0][0], n, 0.0)
         spread = ratio(sum_around(X, everyone, pilot[None, :])[1][0], n, 0.0)
         noise = self.noise
         if noise is None:
@@ -79,8 +79,8 @@ class Normal(Family):
     def encode(self, X: Any) -> Cells:
         """Mark NaN as missing."""
         encoded = cells(X)
-        most = max(encoded.values.max(initial=0.0), -encoded.values.min(initial=0.0))
-        if most > LARGEST:
+        found = engine.scan(encoded.values)
+        if max(found.most, -found.least) > LARGEST:
             raise ValueError(
                 f"X holds numbers beyond {LARGEST:g}, whose squares overflow: rescale the features."
             )
@@ -232,7 +232,7 @@ def sum_around(features: Cells, weights: Any, pilot: Array) -> tuple[Array, Arra
     if native is not None and observed is None and is_labelled(weights):
         labels = weights.indices.astype(np.int64)
         pieces = map(np.ascontiguousarray, (X, labels, weights.data, pilot))
-        native.moments(*pieces, sums, squares)
+        native.moments(*pieces, sums, squares, engine.threads(X.size))
         return sums, squares
     for k, rows, w in by_class(weights):
         centred = X[rows] - pilot[k]

@@ -67,28 +67,36 @@ void accumulate(Codes codes, Input weights, Output counts) {
     });
 }
 
-// sums[k, j] += w (x - pilot[k, j]) and squares[k, j] += w (x - pilot[k, j])^2 over the rows x of
-// class k, which is labels[i] for row i, with weight w.
+// sums[k, j] = the sum of w (x - pilot[k, j]) and squares[k, j] that of w (x - pilot[k, j])^2 over the
+// rows x of class k, which is labels[i] for row i, with weight w. Parts of the rows are summed up
+// each for itself, and added in order.
 void moments(Input X, nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig> labels,
              nb::ndarray<const double, nb::ndim<1>, nb::c_contig> weights, Input pilot, Output sums,
-             Output squares) {
+             Output squares, int threads) {
     const std::size_t rows = X.shape(0), width = X.shape(1), classes = pilot.shape(0);
     check(labels.shape(0) == rows && weights.shape(0) == rows && pilot.shape(1) == width &&
               sums.shape(0) == classes && sums.shape(1) == width && squares.shape(0) == classes &&
-              squares.shape(1) == width,
+              squares.shape(1) == width && threads >= 1,
           "shapes differ");
-    const double *x = X.data();
+    const std::int64_t *label = labels.data();
+    for (std::size_t i = 0; i < rows; ++i) {
+        check(static_cast<std::size_t>(label[i]) < classes, "a label lies outside the classes");
+    }
+    const double *x = X.data(), *weight = weights.data(), *centre = pilot.data();
+    double *to[2] = {sums.data(), squares.data()};
+    const std::size_t size = classes * width, part = std::max<std::size_t>(1 << 13, 4 * classes);
     nb::gil_scoped_release release;
-    for (std::size_t i = 0; i < rows; ++i, x += width) {
-        const std::size_t k = static_cast<std::size_t>(labels.data()[i]);
-        check(k < classes, "a label lies outside the classes");
-        const double weight = weights.data()[i];
-        const double *centre = pilot.data() + k * width;
-        double *sum = sums.data() + k * width, *square = squares.data() + k * width;
-        for (std::size_t j = 0; j < width; ++j) {
-            const double apart = x[j] - centre[j];
-            sum[j] += weight * apart;
-            square[j] += weight * apart * apart;
+    std::vector<std::vector<double>> all((rows + part - 1) / part);
+    tacit::share_ranges(rows, part, threads, [&](std::size_t first, std::size_t last) {
+        std::vector<double> &own = all[first / part];
+        own.assign(2 * size, 0.0);
+        tacit::best<tacit::Moments>(x, label, weight, centre, first, last, width, own.data(),
+                                    own.data() + size);
+    });
+    for (int q = 0; q < 2; ++q) {
+        std::fill(to[q], to[q] + size, 0.0);
+        for (const std::vector<double> &own : all) {
+            for (std::size_t i = 0; i < size; ++i) to[q][i] += own[q * size + i];
         }
     }
 }
@@ -294,6 +302,7 @@ NB_MODULE(_native, m) {
     define_scan<std::int64_t>(m);
     define_scan<std::int32_t>(m);
     m.def("moments", &moments, nb::arg("X"), nb::arg("labels"), nb::arg("weights"),
-          nb::arg("pilot"), nb::arg("sums").noconvert(), nb::arg("squares").noconvert());
+          nb::arg("pilot"), nb::arg("sums").noconvert(), nb::arg("squares").noconvert(),
+          nb::arg("threads"));
     m.def("accumulate", &accumulate, nb::arg("codes"), nb::arg("weights"), nb::arg("counts"));
 }

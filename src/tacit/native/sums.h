@@ -28,6 +28,34 @@ struct AddLines {  // sums[k] = sum of counts[j, k] over the lines
     }
 };
 
+// Sums of the rows [first, last) and of their squares around the centre of each row's class.
+struct Moments {
+    static TACIT_INLINE void run(const double *X, const std::int64_t *labels, const double *weights,
+                                 const double *centres, std::size_t first, std::size_t last,
+                                 std::size_t width, double *sums, double *squares) {
+        for (std::size_t i = first; i < last; ++i) {
+            const std::size_t k = static_cast<std::size_t>(labels[i]) * width;
+            const double *x = X + i * width, weight = weights[i];
+            std::size_t j = 0;
+            for (; j + 4 <= width; j += 4) {
+                Vec<double, 4> apart, centre, sum, square;
+                load<double, 4>(apart, x + j);
+                load<double, 4>(centre, centres + k + j);
+                load<double, 4>(sum, sums + k + j);
+                load<double, 4>(square, squares + k + j);
+                apart -= centre;
+                store<double, 4>(sums + k + j, sum + weight * apart);
+                store<double, 4>(squares + k + j, square + weight * apart * apart);
+            }
+            for (; j < width; ++j) {
+                const double apart = x[j] - centres[k + j];
+                sums[k + j] += weight * apart;
+                squares[k + j] += weight * apart * apart;
+            }
+        }
+    }
+};
+
 template <typename T>
 struct Range {
     T least = 0, most = 0;
