@@ -12,6 +12,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tacit import engine
+from tacit.bags import SINGLE_FROM
 from tacit.codes import Codes
 from tacit.em import Sums
 from tacit.families.base import Smoothed, is_labelled
@@ -168,10 +169,16 @@ class Categorical(Smoothed):
         if engine.native() is None or not isinstance(features, Codes):
             return None
         counts, classes = np.empty(params.log_p.shape), np.empty(len(log_prior))
-        threads = engine.threads(features.values.size * len(log_prior))
+        work = features.values.size * len(log_prior)
         known = rows.evidence, rows.weight, hard
         log_likelihood = features.packed.expect(
-            params.log_p, log_prior, *known, counts, classes, threads
+            params.log_p,
+            log_prior,
+            *known,
+            counts,
+            classes,
+            work >= SINGLE_FROM,
+            engine.threads(work),
         )
         return log_likelihood, classes, Counts(counts)
 

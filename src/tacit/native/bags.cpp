@@ -150,14 +150,14 @@ class Bags {
                 share((n + stripe - 1) / stripe, threads, [&](std::size_t task) {
                     std::vector<Real> scores(block * stride), gaps(block * stride);
                     bool moved[block] = {};
-                    double tops[block], totals[block], rest[block], best_tops[block];
+                    double tops[block], totals[block], rest[block], left[block], best_tops[block];
                     const std::size_t last = std::min(n, (task + 1) * stripe);
                     for (std::size_t first = task * stripe; first < last; first += block) {
                         const std::size_t count = std::min(block, last - first);
                         const double *own = log_evidence ? log_evidence + first * K : nullptr;
                         const Block<Real> part{count, K, scores.data(), gaps.data(), weights ? weights + first : nullptr,
                                                to + first * K, again, static_cast<Real>(still), moved, tops,
-                                               totals, rest, stripes.sums(task)};
+                                               totals, rest, left, stripes.sums(task)};
                         best<Score>(rows, first, count, from, K, base.data(), stride, scores.data());
                         if (own) add(scores.data(), count, stride, own, K);
                         if (hard) choose(scores.data(), count, stride, best_tops);
@@ -174,6 +174,29 @@ class Bags {
         }
         const double log_likelihood = stripes.total(classes.data());
         return nb::make_tuple(log_likelihood, stripes.moved());
+    }
+
+    // The bare gather: every row's scores, which are thrown away. What the benchmark holds a round
+    // against.
+    double gather(Vector<const float> table, std::size_t K, int threads) const {
+        const std::size_t stride = padded<float>(K), n = rows_.lines;
+        check(table.shape(0) >= columns_ * K + slack && K >= 1 && threads >= 1, "shapes differ");
+        const float *from = table.data();
+        const std::vector<float> nothing(2 * stride, 0.0f);
+        std::vector<double> seen((n + stripe - 1) / stripe);
+        nb::gil_scoped_release release;
+        with_types(rows_, [&](auto rows) {
+            share(seen.size(), threads, [&](std::size_t task) {
+                std::vector<float> scores(block * stride);
+                const std::size_t last = std::min(n, (task + 1) * stripe);
+                for (std::size_t first = task * stripe; first < last; first += block) {
+                    const std::size_t count = std::min(block, last - first);
+                    best<Score>(rows, first, count, from, K, nothing.data(), stride, scores.data());
+                    seen[task] += static_cast<double>(scores[0]);
+                }
+            });
+        });
+        return seen.empty() ? 0.0 : seen[0];
     }
 
     // The E-step of two classes by their log-odds: `table` has one number a column, `kept` the
@@ -571,6 +594,8 @@ void define_bags(nb::module_ &m) {
     bags.def("transpose", &Bags::transpose, nb::arg("threads"));
     define_real<float>(bags);
     define_real<double>(bags);
+    bags.def("gather", &Bags::gather, nb::arg("table").noconvert(), nb::arg("classes"),
+             nb::arg("threads"));
     bags.def("expect_odds", &Bags::expect_odds, nb::arg("table").noconvert(), nb::arg("constant"),
              nb::arg("weight").none(), nb::arg("kept").noconvert(), nb::arg("classes").noconvert(),
              nb::arg("threads"));

@@ -17,35 +17,45 @@ constexpr std::size_t most_levels = 256;  // of a group of more than one column
 
 // scores[i, :] = constants + the sum over the groups of tables[group's offset + code].
 struct ScoreCodes {
-    template <typename Code>
-    static TACIT_INLINE void run(const Code *codes, std::size_t count, std::size_t groups,
-                                 const std::size_t *offsets, const double *tables,
-                                 const double *constants, std::size_t stride, double *scores) {
+    template <int L, typename Real, typename Code>
+    static TACIT_INLINE void lanes(const Code *codes, std::size_t count, std::size_t groups,
+                                   const std::size_t *offsets, const Real *tables,
+                                   const Real *constants, std::size_t stride, Real *scores) {
         for (std::size_t i = 0; i < count; ++i, codes += groups) {
-            for (std::size_t from = 0; from < stride; from += 4) {
-                Vec<double, 4> total;
-                load<double, 4>(total, constants + from);
+            for (std::size_t from = 0; from < stride; from += L) {
+                Vec<Real, L> total;
+                load<Real, L>(total, constants + from);
                 for (std::size_t g = 0; g < groups; ++g) {
-                    Vec<double, 4> part;
-                    load<double, 4>(part, tables + (offsets[g] + codes[g]) * stride + from);
+                    Vec<Real, L> part;
+                    load<Real, L>(part, tables + (offsets[g] + codes[g]) * stride + from);
                     total += part;
                 }
-                store<double, 4>(scores + i * stride + from, total);
+                store<Real, L>(scores + i * stride + from, total);
             }
+        }
+    }
+    template <typename Real, typename Code>
+    static TACIT_INLINE void run(const Code *codes, std::size_t count, std::size_t groups,
+                                 const std::size_t *offsets, const Real *tables,
+                                 const Real *constants, std::size_t stride, Real *scores) {
+        if (stride % (32 / sizeof(Real))) {
+            lanes<4>(codes, count, groups, offsets, tables, constants, stride, scores);
+        } else {
+            lanes<32 / sizeof(Real)>(codes, count, groups, offsets, tables, constants, stride, scores);
         }
     }
 };
 
 // sums[group's offset + code, :] += posteriors[i, :], for the groups of each row.
 struct CountCodes {
-    template <typename Code>
+    template <typename Real, typename Code>
     static TACIT_INLINE void run(const Code *codes, std::size_t count, std::size_t groups,
-                                 const std::size_t *offsets, const double *posteriors,
+                                 const std::size_t *offsets, const Real *posteriors,
                                  std::size_t stride, double *sums) {
         for (std::size_t i = 0; i < count; ++i, codes += groups) {
             for (std::size_t from = 0; from < stride; from += 4) {
                 Vec<double, 4> now;
-                load<double, 4>(now, posteriors + i * stride + from);
+                for (int l = 0; l < 4; ++l) now[l] = static_cast<double>(posteriors[i * stride + from + l]);
                 for (std::size_t g = 0; g < groups; ++g) {
                     double *at = sums + (offsets[g] + codes[g]) * stride + from;
                     Vec<double, 4> total;
@@ -99,85 +109,114 @@ class Codes {
         return to_numpy(std::move(copy), rows_, width);
     }
 
-    // Scores, posteriors and counts in one pass. `counts` has a line for each code, `classes` the
-    // sums of the posteriors. Returns the log-likelihood.
+    // Scores, posteriors and counts in one pass, scores in float32 if `single`. `counts` has a line
+    // for each code, `classes` the sums of the posteriors. Returns the log-likelihood (see `Block`).
     double expect(Matrix<const double> log_p, Vector<const double> prior,
                   std::optional<Matrix<const double>> evidence,
                   std::optional<Vector<const double>> weight, bool hard, Matrix<double> counts,
-                  Vector<double> classes, int threads) const {
+                  Vector<double> classes, bool single, int threads) const {
         const std::size_t K = prior.shape(0), size = static_cast<std::size_t>(starts_[columns_]);
         check(log_p.shape(0) == size && log_p.shape(1) == K && counts.shape(0) == size &&
                   counts.shape(1) == K && classes.shape(0) == K && threads >= 1 &&
                   (!evidence || (evidence->shape(0) == rows_ && evidence->shape(1) == K)) &&
                   (!weight || weight->shape(0) == rows_),
               "shapes differ");
-        const std::size_t stride = (K + 3) / 4 * 4;
-        const double *log_prior = prior.data(), *weights = weight ? weight->data() : nullptr;
-        const double *log_evidence = evidence ? evidence->data() : nullptr;
-        const double *table = log_p.data();
-        double *to = counts.data(), *sums = classes.data();
+        const Task task{K, log_p.data(), prior.data(), evidence ? evidence->data() : nullptr,
+                        weight ? weight->data() : nullptr, hard, counts.data(), classes.data()};
         nb::gil_scoped_release release;
-        const std::vector<double> tables = grouped(table, K, stride);
-        std::vector<double> base(stride, -std::numeric_limits<double>::infinity());
-        std::copy(log_prior, log_prior + K, base.begin());
-        const std::size_t part = std::max<std::size_t>(1 << 13, 4 * lines_);  // rows that share sums
-        const std::size_t parts = (rows_ + part - 1) / part;
-        std::vector<std::vector<double>> all(parts);
-        std::vector<double> class_sums(parts * K), log_likelihood(parts);
-        share(parts, threads, [&](std::size_t p) {
-            all[p].assign(lines_ * stride, 0.0);
-            std::vector<double> scores(block * stride), gaps(block * stride), kept(block * K);
-            double tops[block], totals[block], rest[block], best_tops[block];
-            bool moved[block];
-            const std::size_t last = std::min(rows_, (p + 1) * part), groups = groups_.size();
-            for (std::size_t first = p * part; first < last; first += block) {
-                const std::size_t count = std::min(block, last - first);
-                const Block<double> one{count, K, scores.data(), gaps.data(),
-                                        weights ? weights + first : nullptr, kept.data(), false, 0.0,
-                                        moved, tops, totals, rest, &class_sums[p * K]};
-                const double *own = log_evidence ? log_evidence + first * K : nullptr;
-                on_codes(first, [&](auto codes) {
-                    best<ScoreCodes>(codes, count, groups, offsets_.data(), tables.data(), base.data(),
-                                     stride, scores.data());
-                });
-                if (own) add(scores.data(), count, stride, own, K);
-                if (hard) choose(scores.data(), count, stride, best_tops);
-                best<Normalize>(one);
-                if (hard) std::copy(best_tops, best_tops + count, tops);
-                for (std::size_t i = 0; i < count; ++i) {
-                    if (!std::isinf(tops[i])) continue;
-                    guess(one, i, stride, log_prior, own, hard);
-                    std::copy(&kept[i * K], &kept[i * K] + K, &scores[i * stride]);
-                }
-                on_codes(first, [&](auto codes) {
-                    best<CountCodes>(codes, count, groups, offsets_.data(),
-                                     static_cast<const double *>(scores.data()), stride, all[p].data());
-                });
-                best<Logarithms>(static_cast<double *>(totals), count);
-                for (std::size_t i = 0; i < count; ++i) {
-                    const double log_total = std::isinf(tops[i]) || hard ? 0.0 : totals[i];
-                    log_likelihood[p] += (weights ? weights[first + i] : 1.0) * (tops[i] + log_total);
-                }
-            }
-        });
-        std::fill(sums, sums + K, 0.0);
-        std::fill(to, to + size * K, 0.0);
-        double total = 0;
-        for (std::size_t p = 0; p < parts; ++p) {
-            if (p) {
-                for (std::size_t i = 0; i < all[p].size(); ++i) all[0][i] += all[p][i];
-            }
-            for (std::size_t k = 0; k < K; ++k) sums[k] += class_sums[p * K + k];
-            total += log_likelihood[p];
-        }
-        if (parts) spread(all[0], K, stride, to);
-        return total;
+        return single ? expect_in<float>(task, threads) : expect_in<double>(task, threads);
     }
 
   private:
     struct Group {  // the columns [first, last), and the number of their combinations
         std::size_t first, last, levels;
     };
+
+    struct Task {
+        std::size_t K;
+        const double *log_p, *prior, *evidence, *weight;
+        bool hard;
+        double *counts, *classes;
+    };
+
+    template <typename Real>
+    double expect_in(const Task &task, int threads) const {
+        const std::size_t K = task.K, stride = padded<Real>(K), groups = groups_.size();
+        std::vector<double> means;  // over the classes, of each line of a group's table
+        const std::vector<Real> tables = grouped<Real>(task.log_p, K, stride, means);
+        std::vector<Real> base(stride, -std::numeric_limits<Real>::infinity());
+        std::copy(task.prior, task.prior + K, base.begin());
+        const std::size_t part = std::max<std::size_t>(1 << 13, 4 * lines_);  // rows that share sums
+        const std::size_t parts = (rows_ + part - 1) / part;
+        std::vector<std::vector<double>> all(parts);
+        std::vector<double> class_sums(parts * K), log_likelihood(parts);
+        share(parts, threads, [&](std::size_t p) {
+            all[p].assign(lines_ * stride, 0.0);
+            std::vector<Real> scores(block * stride), gaps(block * stride), kept(block * K);
+            double tops[block], totals[block], rest[block], left[block], best_tops[block];
+            bool moved[block];
+            const std::size_t last = std::min(rows_, (p + 1) * part);
+            for (std::size_t first = p * part; first < last; first += block) {
+                const std::size_t count = std::min(block, last - first);
+                const double *weight = task.weight ? task.weight + first : nullptr;
+                const double *evidence = task.evidence ? task.evidence + first * K : nullptr;
+                const Block<Real> one{count, K, scores.data(), gaps.data(), weight, kept.data(), false,
+                                      Real{0}, moved, tops, totals, rest, left, &class_sums[p * K]};
+                on_codes(first, [&](auto codes) {
+                    best<ScoreCodes>(codes, count, groups, offsets_.data(), tables.data(), base.data(),
+                                     stride, scores.data());
+                });
+                if (evidence) add(scores.data(), count, stride, evidence, K);
+                if (task.hard) choose(scores.data(), count, stride, best_tops);
+                best<Normalize>(one);
+                if (task.hard) std::copy(best_tops, best_tops + count, tops);
+                for (std::size_t i = 0; i < count; ++i) {
+                    if (!std::isinf(tops[i])) continue;
+                    guess(one, i, stride, task.prior, evidence, task.hard);
+                    std::copy(&kept[i * K], &kept[i * K] + K, &scores[i * stride]);
+                }
+                on_codes(first, [&](auto codes) {
+                    best<CountCodes>(codes, count, groups, offsets_.data(),
+                                     static_cast<const Real *>(scores.data()), stride, all[p].data());
+                    for (std::size_t i = 0; i < count; ++i) {
+                        double middle = 0;
+                        for (std::size_t g = 0; g < groups; ++g) {
+                            middle += means[offsets_[g] + codes[i * groups + g]];
+                        }
+                        rest[i] += left[i] * middle;
+                    }
+                });
+                best<Logarithms>(static_cast<double *>(totals), count);
+                for (std::size_t i = 0; i < count; ++i) {
+                    log_likelihood[p] += (weight ? weight[i] : 1.0) * totals[i] + rest[i];
+                    if (std::isinf(tops[i])) log_likelihood[p] = tops[i];
+                    for (std::size_t k = 0; evidence && k < K; ++k) {
+                        const double r = static_cast<double>(kept[i * K + k]);
+                        if (r != 0) log_likelihood[p] += r * evidence[i * K + k];
+                    }
+                }
+            }
+        });
+        const std::size_t size = static_cast<std::size_t>(starts_[columns_]);
+        std::fill(task.classes, task.classes + K, 0.0);
+        std::fill(task.counts, task.counts + size * K, 0.0);
+        double total = 0;
+        for (std::size_t p = 0; p < parts; ++p) {
+            if (p) {
+                for (std::size_t i = 0; i < all[p].size(); ++i) all[0][i] += all[p][i];
+            }
+            for (std::size_t k = 0; k < K; ++k) task.classes[k] += class_sums[p * K + k];
+            total += log_likelihood[p];
+        }
+        if (parts) spread(all[0], K, stride, task.counts);
+        for (std::size_t i = 0; i < size * K; ++i) {
+            if (task.counts[i] != 0) total += task.counts[i] * task.log_p[i];
+        }
+        for (std::size_t k = 0; k < K; ++k) {
+            if (task.classes[k] != 0) total += task.classes[k] * task.prior[k];
+        }
+        return total;
+    }
 
     // Checks the codes, and says in which columns cells are missing.
     std::vector<char> look(const std::int32_t *from, int threads) const {
@@ -239,11 +278,28 @@ class Codes {
         }
     }
 
-    std::vector<double> grouped(const double *table, std::size_t K, std::size_t stride) const {
-        std::vector<double> tables(lines_ * stride, 0.0);
+    // The tables of the groups, less the mean of each line over the classes where it is finite.
+    template <typename Real>
+    std::vector<Real> grouped(const double *table, std::size_t K, std::size_t stride,
+                              std::vector<double> &means) const {
+        std::vector<double> sums(lines_ * K, 0.0);
         for_each([&](std::size_t line, std::size_t code) {
-            for (std::size_t k = 0; k < K; ++k) tables[line * stride + k] += table[code * K + k];
+            for (std::size_t k = 0; k < K; ++k) sums[line * K + k] += table[code * K + k];
         });
+        std::vector<Real> tables(lines_ * stride, Real{0});
+        means.assign(lines_, 0.0);
+        for (std::size_t line = 0; line < lines_; ++line) {
+            double among = 0;
+            for (std::size_t k = 0; k < K; ++k) {
+                if (std::isinf(sums[line * K + k])) continue;
+                means[line] += sums[line * K + k];
+                ++among;
+            }
+            means[line] = among > 0 ? means[line] / among : 0.0;
+            for (std::size_t k = 0; k < K; ++k) {
+                tables[line * stride + k] = static_cast<Real>(sums[line * K + k] - means[line]);
+            }
+        }
         return tables;
     }
 
@@ -443,7 +499,8 @@ void define_codes(nb::module_ &m) {
         .def("bytes", &Codes::bytes)
         .def("expect", &Codes::expect, nb::arg("log_p"), nb::arg("prior"),
              nb::arg("evidence").none(), nb::arg("weight").none(), nb::arg("hard"),
-             nb::arg("counts").noconvert(), nb::arg("classes").noconvert(), nb::arg("threads"));
+             nb::arg("counts").noconvert(), nb::arg("classes").noconvert(), nb::arg("single"),
+             nb::arg("threads"));
     m.def("distinct", &distinct, nb::arg("rows"));
 }
 

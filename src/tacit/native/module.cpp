@@ -214,7 +214,7 @@ void normalize(Output joint, nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::
         constexpr double infinity = std::numeric_limits<double>::infinity();
         std::vector<double> scores(tacit::block * stride, -infinity), gaps(tacit::block * stride);
         std::vector<double> kept(tacit::block * K), sums(K);
-        double tops[tacit::block], totals[tacit::block], rest[tacit::block];
+        double tops[tacit::block], totals[tacit::block], rest[tacit::block], left[tacit::block];
         bool moved[tacit::block];
         for (std::size_t first = begin; first < end; first += tacit::block) {
             const std::size_t count = std::min(tacit::block, end - first);
@@ -224,7 +224,7 @@ void normalize(Output joint, nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::
             }
             tacit::best<tacit::Normalize>(tacit::Block<double>{
                 count, K, scores.data(), gaps.data(), nullptr, logs ? kept.data() : all + first * K,
-                false, 0.0, moved, tops, totals, rest, sums.data()});
+                false, 0.0, moved, tops, totals, rest, left, sums.data()});
             tacit::best<tacit::Logarithms>(static_cast<double *>(totals), count);
             for (std::size_t i = 0; i < count; ++i) {
                 log_sums[first + i] = std::isinf(tops[i]) ? tops[i] : tops[i] + totals[i];

@@ -33,7 +33,7 @@ struct Block {
                            // nats, stay as they are there
     bool *moved;           // the others: not in `kept` yet
     double *tops, *totals; // log p(x) = top + log total
-    double *rest;          // see below
+    double *rest, *left;   // see below
     double *sums;          // of `kept`, class by class
 };
 
@@ -41,7 +41,8 @@ struct Block {
 //     sum_k r_k score_k + log total - sum_k r_k (score_k - top),
 // and the first term, which is large, is not summed up here row by row and in the precision of the
 // scores, but later from the expected counts, in float64. This is exact to second order in the
-// errors of r. `rest` has the last term, and what makes up for an r that does not sum to the weight.
+// errors of r. `rest` has the last term, and what makes up for the part of the weight that is `left`
+// because r does not quite sum to it.
 //
 // The softmax of the rows of a block, N vectors each, or as many as it takes if N is 0. Lanes behind
 // the last class hold -inf, thus 0 in the end. A row of -inf alone is all zeros, its top is -inf.
@@ -125,8 +126,8 @@ TACIT_INLINE void normalize_block(const Block<Real> &block) {
             block.sums[k] += static_cast<double>(result[k]);
             given[0] += static_cast<double>(result[k]);
         }
-        const double left = (block.weight ? block.weight[i] : 1.0) - sum<double, 4>(given);
-        block.rest[i] = left * static_cast<double>(base) -
+        block.left[i] = (block.weight ? block.weight[i] : 1.0) - sum<double, 4>(given);
+        block.rest[i] = block.left[i] * static_cast<double>(base) -
                         static_cast<double>(scale) * static_cast<double>(sum<Real, L>(spread));
     }
 }

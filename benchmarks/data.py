@@ -1,0 +1,55 @@
+"""What the benchmarks run on: synthetic data, and 20 Newsgroups where it is at hand."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+NEWSGROUPS = Path(__file__).parents[2] / "shared/data/20newsgroups/20news-bydate.jsonl.gz"
+
+
+def zipf(n: int, words: int, tokens: int, seed: int = 0) -> Any:
+    """Return counts of words whose frequencies fall as 1 / rank, as CountVectorizer types them."""
+    rng = np.random.default_rng(seed)
+    p = 1.0 / (np.arange(words) + 2.7)
+    columns = rng.choice(words, size=tokens, p=p / p.sum()).astype(np.int32)
+    rows = rng.integers(0, n, tokens, dtype=np.int32)
+    X = sparse.coo_array((np.ones(tokens), (rows, columns)), (n, words)).tocsr()
+    X.sum_duplicates()
+    return X
+
+
+def classes_of_codes(n: int, columns: int, levels: int, K: int, seed: int = 0) -> Any:
+    """Return n rows of categories, drawn from K classes."""
+    rng = np.random.default_rng(seed)
+    below = np.cumsum(rng.dirichlet(np.ones(levels), (K, columns)), axis=2)
+    label, drawn = rng.integers(0, K, n), np.empty((n, columns), dtype=np.int64)
+    for j in range(columns):
+        drawn[:, j] = (rng.random((n, 1)) > below[label, j]).sum(axis=1)
+    return np.minimum(drawn, levels - 1)
+
+
+def newsgroups() -> tuple[Any, Any] | None:
+    """Return the counts of 20 Newsgroups and the labels, or None where the data are absent."""
+    if not NEWSGROUPS.exists():
+        return None
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    with gzip.open(NEWSGROUPS, "rt", encoding="utf-8") as lines:
+        posts = [json.loads(line) for line in lines]
+    X = CountVectorizer().fit_transform(post["text"] for post in posts)
+    return X, np.unique([post["label"] for post in posts], return_inverse=True)[1]
+
+
+def few_labels(y: Any, each: int, seed: int = 0) -> Any:
+    """Return the labels with all but `each` of every class missing."""
+    rng = np.random.default_rng(seed)
+    keep = [rng.permutation(np.flatnonzero(y == k))[:each] for k in np.unique(y)]
+    labels = np.full(len(y), np.nan)
+    labels[np.concatenate(keep)] = y[np.concatenate(keep)]
+    return labels
