@@ -1,31 +1,56 @@
 """Ratios against what people use now, measured side by side: ``make bench``.
 
 Every line is the ratio of two medians, the contenders taking turns in one process. Nothing here is
-a verdict by the clock: the machine is shared, and only the ratios mean anything. Writes results.md.
+a verdict by the clock: the machine is shared, and only the ratios mean anything. Writes results.md
+and results.json, from which figure.py draws the figure of docs/performance.md.
 """
 
 from __future__ import annotations
 
+import json
 import platform
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy
 import sklearn
-from scipy import sparse
 from sklearn import naive_bayes
 
+sys.path.insert(0, str(Path(__file__).parent))
+import data
+import peers
+from peers import Work
+
 import tacit
-from tacit import engine
-from tacit.families import Multinomial
+from tacit import bags, engine
+from tacit.families import Categorical, Multinomial
 from tacit.naivebayes import NaiveBayes
 
-Work = Callable[[], object]
+
+@dataclass
+class Line:
+    """How many times as long the other takes, and how many it shall be at least (or at most)."""
+
+    work: str
+    against: str
+    ratio: float
+    goal: float | None = None
+    at_most: bool = False
+
+    def row(self) -> str:
+        """Return the line of the page."""
+        sign = "at most" if self.at_most else "at least"
+        goal = "" if self.goal is None else f"{sign} {self.goal:g}"
+        if self.goal is not None and (self.ratio <= self.goal) != self.at_most:
+            goal += ", not met"
+        return f"| {self.work} | {self.against} | {self.ratio:.2f} | {goal} |"
 
 
 def medians(contenders: dict[str, Work], turns: int) -> dict[str, float]:
@@ -41,135 +66,250 @@ def medians(contenders: dict[str, Work], turns: int) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in seconds.items()}
 
 
-def zipf(n: int, words: int, tokens: int, seed: int = 0) -> Any:
-    """Return counts of words whose frequencies fall as 1 / rank."""
-    rng = np.random.default_rng(seed)
-    p = 1.0 / (np.arange(words) + 2.7)
-    columns = rng.choice(words, size=tokens, p=p / p.sum())
-    X = sparse.csr_array((np.ones(tokens), (rng.integers(0, n, tokens), columns)), (n, words))
-    X.sum_duplicates()
-    return X
+def lines(
+    work: str, contenders: dict[str, Work], turns: int, goals: dict[str, float]
+) -> Iterator[Line]:
+    """Yield a line for each contender but tacit, which is the first."""
+    seconds = medians(contenders, turns)
+    ours = seconds.pop("tacit")
+    for name, other in seconds.items():
+        yield Line(work, name, other / ours, goals.get(name))
 
 
-def scipy_round(X: Any, log_p: Any, log_prior: Any) -> Work:
-    """Return one EM round of a multinomial mixture by hand, in the type of X."""
-    log_p = np.ascontiguousarray(log_p.T.astype(X.dtype))
-    log_prior = log_prior.astype(X.dtype)
-    transposed = X.T.tocsr()
-
-    def work() -> object:
-        joint = X @ log_p
-        joint += log_prior
-        top = joint.max(axis=1, keepdims=True)
-        joint -= top
-        np.exp(joint, out=joint)
-        total = joint.sum(axis=1, keepdims=True)
-        joint /= total
-        counts = transposed @ joint
-        counts += 1.0
-        new = np.log(counts / counts.sum(axis=0))
-        return (top + np.log(total)).sum(dtype=np.float64), new, np.log(joint.mean(axis=0))
-
-    return work
-
-
-def sklearn_round(X: Any, y: Any, K: int) -> Work:
-    """Return the recipe with scikit-learn: predict_proba, then refit on K weighted copies."""
-    model = naive_bayes.MultinomialNB().fit(X, y)
-    copies, labels = sparse.vstack([X] * K, format="csr"), np.repeat(np.arange(K), X.shape[0])
-
-    def work() -> object:
-        weight = model.predict_proba(X).T.ravel()
-        return naive_bayes.MultinomialNB().fit(copies, labels, sample_weight=weight)
-
-    return work
-
-
-def em_rounds(n: int, words: int, tokens: int, K: int, turns: int, recipe: bool) -> list[str]:
-    """Return lines on one EM round on sparse text."""
-    X = zipf(n, words, tokens)
+def full_round(X: Any, K: int) -> tuple[Work, Any, NaiveBayes, Any]:
+    """Return a round of EM in which every row is summed up anew, its start, model and rows."""
     model = NaiveBayes(Multinomial(1.0).bind(X))
-    rows = model.rows(X)
+    rows = model.rows(X).fresh()
     rng = np.random.default_rng(1)
-    params = model.start(rows, rng.dirichlet(np.ones(K), n))
+    with engine.kernel_threads(None):
+        start = model.start(rows, rng.dirichlet(np.ones(K), X.shape[0]))
+        statistics_ = model.expect(start, rows)
 
     def work() -> object:
-        with engine.one_blas_thread(), engine.kernel_threads(-1):
-            statistics = model.expect(params, rows)
-            return model.log_prior(model.maximize(statistics))
+        assert rows.memory is not None
+        rows.memory.rounds = bags.RESUM
+        with engine.one_blas_thread(), engine.kernel_threads(None):
+            params = model.maximize(statistics_)
+            return model.expect(params, rows), model.log_prior(params)
 
-    by_hand = params.features.log_p, params.class_log_prior
+    return work, start, model, rows
+
+
+def em_rounds(
+    n: int, words: int, tokens: int, K: int, turns: int, goals: dict[str, float], recipe: bool
+) -> Iterator[Line]:
+    """Yield lines on one EM round on sparse text."""
+    X = data.zipf(n, words, tokens)
+    work, start, _, _ = full_round(X, K)
+    by_hand = start.features.log_p, start.class_log_prior
     contenders = {
         "tacit": work,
-        "SciPy float64 by hand": scipy_round(X, *by_hand),
-        "SciPy float32 by hand": scipy_round(X.astype(np.float32), *by_hand),
+        "SciPy float64 by hand": peers.scipy_round(X, *by_hand),
+        "SciPy float32 by hand": peers.scipy_round(X.astype(np.float32), *by_hand),
     }
     if recipe:
-        y = rng.integers(0, K, n)
-        contenders["the scikit-learn recipe"] = sklearn_round(X, y, K)
-    return lines(f"EM round, {n:,} x {words:,}, {X.nnz:,} non-zeros, K={K}", contenders, turns)
+        y = np.random.default_rng(2).integers(0, K, n)
+        contenders["the scikit-learn recipe"] = peers.sklearn_round(X, y, K)
+    what = f"EM round, {n:,} x {words:,}, {X.nnz:,} non-zeros, K={K}"
+    yield from lines(what, contenders, turns, goals)
 
 
-def supervised(n: int, words: int, tokens: int, turns: int) -> list[str]:
-    """Return lines on fitting and predicting with complete labels."""
+def bound(n: int, words: int, tokens: int, K: int, turns: int) -> Iterator[Line]:
+    """Yield how long a round takes against two bare gathers and a softmax."""
+    X = data.zipf(n, words, tokens)
+    work, _, _, rows = full_round(X, K)
+    kernels = engine.native()
+    assert kernels is not None
+    table, packed = rows.memory.table, rows.features.packed
+    joint, log_p = np.random.default_rng(0).normal(size=(n, K)), np.empty(n)
+    threads = engine.workers(None)
+
+    def limit() -> None:
+        packed.gather(table, K, threads)
+        packed.gather(table, K, threads)
+        kernels.normalize(joint.copy(), log_p, False, threads)
+
+    seconds = medians({"tacit": work, "limit": limit}, turns)
+    what = f"EM round, {n:,} x {words:,}, K={K}, as a multiple of the limit"
+    ratio = seconds["tacit"] / seconds["limit"]
+    yield Line(what, "two bare gathers and a softmax", ratio, 1.7, at_most=True)
+
+
+def categories(n: int, turns: int) -> Iterator[Line]:
+    """Yield lines on a round of latent class analysis."""
+    K, X = 5, data.classes_of_codes(n, 20, 4, 5)
+    model = NaiveBayes(Categorical(1.0).bind(X))
+    rows = model.rows(X)
+    with engine.kernel_threads(None):
+        start = model.start(rows, np.random.default_rng(0).dirichlet(np.ones(K), n))
+
+    def ours() -> object:
+        with engine.kernel_threads(None):
+            return model.maximize(model.expect(start, rows))
+
+    what = f"categories, {n:,} x 20, K={K}, a round"
+    p = np.random.default_rng(0).dirichlet(np.ones(4), (K, 20))
+    torch_round = peers.pomegranate_round(X, p)
+    if torch_round is not None:
+        contenders = {"tacit": ours, "pomegranate": torch_round}
+        yield from lines(what, contenders, turns, {"pomegranate": 150})
+    if peers.stepmix(X[:100], K, "categorical", 1) is not None:
+        seconds = medians(
+            {
+                "tacit": ours,
+                "one": lambda: peers.stepmix(X, K, "categorical", 1),
+                "more": lambda: peers.stepmix(X, K, "categorical", 5),
+            },
+            min(turns, 3),
+        )
+        per_round = (seconds["more"] - seconds["one"]) / 4
+        yield Line(what, "StepMix", per_round / seconds["tacit"], 60)
+
+
+def latent_classes(n: int, turns: int) -> Iterator[Line]:
+    """Yield a line on binary rows, many of them equal, from the same start to convergence."""
+    K, X = 3, data.classes_of_codes(n, 10, 2, 3)
+    model = peers.stepmix(X, K, "binary", 1)
+    if model is None:
+        return
+    start = model.predict_proba(X)
+    ours = tacit.BernoulliMixture(K, init=start, tol=1e-9, max_iter=2000)
+    contenders = {
+        "tacit": lambda: ours.fit(X),
+        "StepMix": lambda: peers.stepmix(X, K, "binary", 2000, 1e-9),
+    }
+    what = f"binary rows, {n:,} x 10, K={K}, to convergence"
+    yield from lines(what, contenders, min(turns, 3), {"StepMix": 50})
+
+
+def supervised(n: int, words: int, tokens: int, turns: int) -> Iterator[Line]:
+    """Yield lines on fitting and predicting with complete labels."""
     rng = np.random.default_rng(0)
-    X, y = zipf(n, words, tokens), rng.integers(0, 20, n)
+    X, y = data.zipf(n, words, tokens), rng.integers(0, 20, n)
     codes, numbers = rng.integers(0, 4, (10 * n, 20)), rng.normal(size=(10 * n, 20))
     many = rng.integers(0, 5, 10 * n)
-    result = []
-    for name, data, labels in [
-        ("MultinomialNB", X, y),
-        ("BernoulliNB", X, y),
-        ("CategoricalNB", codes, many),
-        ("GaussianNB", numbers, many),
+    for name, rows, labels, goals in [
+        ("MultinomialNB", X, y, (4, 4)),
+        ("BernoulliNB", X, y, (4, 4)),
+        ("CategoricalNB", codes, many, (8, None)),
+        ("GaussianNB", numbers, many, (4, None)),
     ]:
-        ours, theirs = getattr(tacit, name)(n_jobs=-1), getattr(naive_bayes, name)()
-        for what, verb in (("fit", "fit"), ("predict_log_proba", "predict_log_proba")):
-            given = (data, labels) if verb == "fit" else (data,)
+        ours, theirs = getattr(tacit, name)(), getattr(naive_bayes, name)()
+        for verb, goal in zip(("fit", "predict_log_proba"), goals, strict=True):
+            given = (rows, labels) if verb == "fit" else (rows,)
             contenders = {
                 "tacit": lambda m=ours, v=verb, g=given: getattr(m, v)(*g),
                 "scikit-learn": lambda m=theirs, v=verb, g=given: getattr(m, v)(*g),
             }
-            shape = f"{data.shape[0]:,} x {data.shape[1]:,}"
-            result += lines(f"{name} {what}, all labels, {shape}", contenders, turns)
-    return result
+            what = f"{name} {verb}, all labels, {rows.shape[0]:,} x {rows.shape[1]:,}"
+            yield from lines(
+                what, contenders, turns, {} if goal is None else {"scikit-learn": goal}
+            )
 
 
-def lines(work: str, contenders: dict[str, Work], turns: int) -> list[str]:
-    """Return a line of the table for each contender but tacit, which is the first."""
-    seconds = medians(contenders, turns)
-    ours = seconds.pop("tacit")
-    return [f"| {work} | {name} | {other / ours:.1f}x |" for name, other in seconds.items()]
+def newsgroups(turns: int) -> Iterator[Line]:
+    """Yield a line on a whole fit to 20 Newsgroups with 5 labels a class."""
+    found = data.newsgroups()
+    if found is None:
+        return
+    X, y = found
+    labels = data.few_labels(y, 5)
+    nb = tacit.MultinomialNB()
+    rounds = nb.fit(X, labels).n_iter_
+    contenders = {
+        "tacit": lambda: nb.fit(X, labels),
+        "SciPy float64 by hand": lambda: peers.scipy_fit(X, labels, rounds),
+    }
+    what = f"20 Newsgroups, {X.shape[0]:,} x {X.shape[1]:,}, 5 labels a class, fit, {rounds} rounds"
+    yield from lines(what, contenders, min(turns, 5), {"SciPy float64 by hand": 6})
 
 
-def main(scale: float = 1.0, turns: int = 9) -> str:
-    """Run everything at a scale of the sizes, and return the page."""
+def scaling(scale: float, turns: int) -> Iterator[Line]:
+    """Yield the exponents with which a round grows with each size, the others being the same."""
+    base = {"n": 50_000, "words": 50_000, "tokens": 4_000_000, "K": 10}
+    names = {"n": "rows", "words": "columns", "tokens": "non-zeros", "K": "classes"}
+    for name, word in names.items():
+        factors = [1, 2, 4]
+        works = {}
+        for factor in factors:
+            size = {key: max(4, int(scale * value)) for key, value in base.items() if key != "K"}
+            size["K"] = base["K"]
+            size[name] *= factor
+            X = data.zipf(size["n"], size["words"], size["tokens"])
+            works[str(factor)] = full_round(X, size["K"])[0]
+        seconds = medians(works, turns)
+        slope = np.polyfit(np.log(factors), np.log([seconds[str(f)] for f in factors]), 1)[0]
+        what = f"EM round, exponent as the {word} are doubled twice"
+        yield Line(what, "linear: 1", float(slope), 1.05, at_most=True)
+
+
+def first_use(turns: int) -> Iterator[Line]:
+    """Yield lines on the import and on a small fit."""
+
+    def importing(module: str) -> Work:
+        command = [sys.executable, "-c", f"import {module}"]
+        return lambda: subprocess.run(command, check=True)
+
+    seconds = medians(
+        {"tacit": importing("tacit"), "sklearn": importing("sklearn.naive_bayes")}, turns
+    )
+    ratio = seconds["tacit"] / seconds["sklearn"]
+    yield Line("import tacit", "import sklearn.naive_bayes", ratio, 1.2, at_most=True)
+
+
+def limits() -> str:
+    """Return what the machine's memory gives."""
+    array = np.ones(1 << 26)
+    seconds = medians({"read": lambda: array.sum(), "copy": lambda: array.copy()}, 5)
+    rate = {name: array.nbytes / 1e9 / took for name, took in seconds.items()}
+    return f"One thread reads {rate['read']:.0f} GB/s and copies {rate['copy']:.0f} GB/s"
+
+
+def main(scale: float = 1.0, turns: int = 9) -> tuple[str, list[Line]]:
+    """Run everything at a scale of the sizes, and return the page and its lines."""
     n, words, tokens = (int(scale * size) for size in (20_000, 50_000, 2_100_000))
-    table = em_rounds(n, words, tokens, 20, turns, recipe=True)
-    table += em_rounds(5 * n, words, 10 * tokens // 3, 2, turns, recipe=False)
-    table += supervised(n, words, tokens, turns)
+    by_hand = "SciPy float64 by hand", "SciPy float32 by hand"
+    goals = {**dict(zip(by_hand, (8, 3.5), strict=True)), "the scikit-learn recipe": 60}
+    large = dict(zip(by_hand, (8, 3), strict=True))
+    few = max(1, turns // 3)
+    found = [
+        *em_rounds(n, words, tokens, 20, turns, goals, recipe=True),
+        *bound(n, words, tokens, 20, turns),
+        *em_rounds(10 * n, 2 * words, 12 * tokens, 20, few, large, recipe=False),
+        *em_rounds(50 * n, words, 35 * tokens, 2, few, {by_hand[0]: 6}, recipe=False),
+        *categories(25 * n, turns),
+        *latent_classes(5 * n, turns),
+        *supervised(n, words, tokens, turns),
+        *(newsgroups(turns) if scale == 1 else []),
+        *scaling(scale, turns),
+        *first_use(turns),
+    ]
     versions = (
-        f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}"
+        f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
+        f"scikit-learn {sklearn.__version__}"
     )
-    return "\n".join(
-        [
-            "# How fast: tacit against what people use now",
-            "",
-            "Written by `make bench`. How many times as long the other takes: medians of "
-            f"{turns} turns, taken in turn in one process on a shared machine.",
-            "",
-            f"{platform.machine()}, {engine.effective_n_jobs(-1)} cores; {versions}, "
-            f"SciPy {scipy.__version__}, scikit-learn {sklearn.__version__}. Zipf counts.",
-            "",
-            "| work | against | ratio |",
-            "|---|---|---|",
-            *table,
-            "",
-        ]
-    )
+    page = [
+        "# How fast: tacit against what people use now",
+        "",
+        "Written by `make bench`. How many times as long the other takes: medians of up to "
+        f"{turns} turns, taken in turn in one process on a shared machine. Zipf counts. A peer "
+        "that is not installed has no line (`pip install tacit[bench]`, `tacit[bench-torch]`).",
+        "",
+        f"{platform.machine()}, {engine.workers(None)} cores; {versions}. {limits()}.",
+        "",
+        "| work | against | ratio | goal |",
+        "|---|---|---|---|",
+        *(line.row() for line in found),
+        "",
+    ]
+    return "\n".join(page), found
 
 
 if __name__ == "__main__":
-    page = main()
-    Path(__file__).with_name("results.md").write_text(page)
+    page, found = main()
+    here = Path(__file__)
+    here.with_name("results.md").write_text(page)
+    here.with_name("results.json").write_text(
+        json.dumps([asdict(line) for line in found], indent=1)
+    )
     sys.stdout.write(page)
