@@ -120,7 +120,7 @@ def bound(n: int, words: int, tokens: int, K: int, turns: int) -> Iterator[Line]
     work, _, _, rows = full_round(X, K)
     kernels = engine.native()
     assert kernels is not None
-    table, packed = rows.memory.table, rows.features.packed
+    table, packed = rows.memory.table.astype(np.float32), rows.features.packed
     joint, log_p = np.random.default_rng(0).normal(size=(n, K)), np.empty(n)
     threads = engine.workers(None)
 

@@ -33,6 +33,9 @@ __all__ = ["EMEstimator", "check_weight", "fit_context"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
+# Training rows whose posteriors are computed at a time.
+BLOCK = 1 << 15
+
 
 def fit_context(method: Method) -> Method:
     """Check the parameters before a fit, look after scikit-learn's callbacks and BLAS around it."""
@@ -214,9 +217,10 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         # Rows that are wholly known are counted once; the rounds go over the others.
         known = (labels.codes >= 0) & family.complete(rows.features) & used
         loop = ~known & used
-        chunks = []
+        merged, which = None, None
         if loop.any():
-            chunks = list(collapse(model, select(rows, loop, labels)).chunks())
+            merged, which = collapse(model, select(rows, loop, labels))
+        chunks = [] if merged is None else list(merged.chunks())
         fixed = count_known(model, rows, known, labels) if known.any() else None
         n_starts = 1
         if chunks and previous is None and starts.is_random(self.init, labels, weight):
@@ -265,7 +269,9 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         self.converged_ = best.converged
         self.objective_ = best.objective
         self.log_likelihood_ = best.log_likelihood
-        self.label_distributions_ = self._distributions(rows, labels)
+        if merged is None or which is None or (loop != (labels.codes < 0)).any():
+            merged, which = select(Rows(rows.features), labels.codes < 0, labels), None
+        self.label_distributions_ = self._distributions(labels, merged, which)
         report.end(model, params)
         if not (best.converged or watch.stopped):
             warnings.warn(
@@ -278,35 +284,43 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """Return whether the classes have no names, so that their order is ours to choose."""
         return False
 
-    def _distributions(self, rows: Rows, labels: Labels) -> Array:
-        """Return p(y | x) of the training rows."""
-        result = np.zeros((len(rows), len(labels.classes)))
-        known = np.flatnonzero(labels.codes >= 0)
+    def _distributions(
+        self, labels: Labels, others: Rows, which: npt.NDArray[np.intp] | None
+    ) -> Array:
+        """Return p(y | x) of the training rows: those without a label are `others`, in order.
+
+        Where equal ones were merged, `which` says which each is.
+        """
+        result = np.zeros((len(labels.codes), len(labels.classes)))
+        known = labels.codes >= 0
         result[known, labels.codes[known]] = 1.0
-        other = labels.codes < 0
-        if other.any():
-            unweighted = Rows(rows.features)
-            result[other] = np.concatenate(
-                [
-                    self._model.posterior(self._params, chunk)[0]
-                    for chunk in select(unweighted, other, labels).chunks()
-                ]
-            )
+        if known.all():
+            return result
+        place, rows = np.flatnonzero(~known), 0
+        if which is not None:
+            posterior = self._model.posterior(self._params, Rows(others.features))[0]
+            result[place] = posterior[which]
+            return result
+        for chunk in others.chunks(BLOCK):
+            posterior = self._model.posterior(self._params, chunk)[0]
+            result[place[rows : rows + len(chunk)]] = posterior
+            rows += len(chunk)
         return result
 
-    def _predict(self, X: Any, what: Callable[[Rows], Any]) -> Any:
-        """Return what a method of the model says of new rows."""
+    def _predict(self, X: Any, what: Callable[[Rows], tuple[Array, ...]]) -> tuple[Array, ...]:
+        """Return what a function says of new rows, chunk by chunk where they are dense."""
         check_is_fitted(self)
         with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs), engine.scan_once():
             features = self._model.family.encode(self._check_features(X, reset=False))
-            return what(Rows(features))
+            found = [what(chunk) for chunk in Rows(features).chunks()]
+        return found[0] if len(found) == 1 else tuple(map(np.concatenate, zip(*found, strict=True)))
 
     def _posterior(self, X: Any) -> tuple[Array, Array, Array]:
         """Return p(y | x), log p(x) and log p(x, y) of each row."""
-        found: tuple[Array, Array, Array] = self._predict(
+        posterior, log_p, joint = self._predict(
             X, lambda rows: self._model.posterior(self._params, rows)
         )
-        return found
+        return posterior, log_p, joint
 
     def _most_probable(self, X: Any) -> npt.NDArray[np.intp]:
         """Return the class with the largest p(x, y), or where all are 0, p(y)."""
@@ -328,8 +342,8 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         -------
         ndarray of shape (n, K)
         """
-        joint: Array = self._predict(
-            X, lambda rows: self._model.log_joint_rows(self._params, rows.features)
+        (joint,) = self._predict(
+            X, lambda rows: (self._model.log_joint_rows(self._params, rows.features),)
         )
         return joint
 

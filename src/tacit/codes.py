@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import engine
+from tacit.bags import SINGLE_FROM
+from tacit.numerics import Array
 
 __all__ = ["Codes"]
 
@@ -47,6 +49,21 @@ class Codes:
         kernels = engine.native()
         assert kernels is not None
         return kernels.Codes(self.values, self.starts, engine.threads(self.values.size))
+
+    def expect(
+        self, log_p: Array, rows: Any, log_prior: Array, hard: bool
+    ) -> tuple[float, Array, Array]:
+        """Return the log-likelihood, the counts of classes, (K,), and of codes, as `log_p`.
+
+        `log_p` has a line for each code and a column for each class; `rows` are these rows with
+        their evidence and weights.
+        """
+        counts, classes = np.empty(log_p.shape), np.empty(len(log_prior))
+        work = self.values.size * len(log_prior)
+        given = log_p, log_prior, rows.evidence, rows.weight, hard
+        how = work >= SINGLE_FROM, engine.threads(work)
+        log_likelihood = self.packed.expect(*given, counts, classes, *how)
+        return float(log_likelihood), classes, counts
 
     def keys(self) -> npt.NDArray[np.uint8]:
         """Return a line of bytes for each row, the same for equal rows."""

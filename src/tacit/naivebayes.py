@@ -179,15 +179,18 @@ def select(rows: Rows, mask: npt.NDArray[np.bool_], labels: Labels) -> Rows:
     return Rows(chosen.features, labels.log_evidence()[mask], chosen.weight)
 
 
-def collapse(model: NaiveBayes, rows: Rows) -> Rows:
-    """Return the rows with equal ones merged into one, their weights added, if many are equal."""
+def collapse(model: NaiveBayes, rows: Rows) -> tuple[Rows, npt.NDArray[np.intp] | None]:
+    """Merge equal rows into one, their weights added, if many are equal.
+
+    Also returns which of the merged rows each row is; None if nothing was merged.
+    """
     keys = model.family.keys(rows.features) if rows.evidence is None else None
     found = None if keys is None else engine.distinct(keys)
     if found is None:
-        return rows
+        return rows, None
     first, which = found
     weight = np.bincount(which, rows.weight, len(first)).astype(np.float64)
-    return Rows(rows.features.take(first), None, weight)
+    return Rows(rows.features.take(first), None, weight), which
 
 
 def count_known(

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tacit import engine
 from tacit.bags import Memory
+from tacit.codes import Codes
 from tacit.numerics import Array
 
 __all__ = ["CHUNK", "Blocks", "Cells", "Features", "Rows", "cells"]
@@ -71,6 +72,15 @@ class Cells:
         if self.observed is None:
             return np.ones(len(self), bool)
         return np.asarray(self.observed.all(axis=1))
+
+    @cached_property
+    def bits(self) -> Codes:
+        """Zeros and ones as categories: 2 j + x in column j."""
+        columns = 2 * np.arange(self.values.shape[1] + 1)
+        values = (columns[:-1] + (self.values > 0)).astype(np.int32)
+        return Codes(
+            values if self.observed is None else np.where(self.observed, values, -1), columns
+        )
 
     @cached_property
     def patterns(self) -> list[tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]]:
@@ -148,9 +158,9 @@ class Rows:
         """Return the same rows with an empty memory, for the rounds of a fit."""
         return replace(self, memory=Memory())
 
-    def chunks(self) -> Iterator[Rows]:
-        """Cut into chunks."""
-        size = self.features.chunk
+    def chunks(self, most: int | None = None) -> Iterator[Rows]:
+        """Cut into chunks, of at most so many rows."""
+        size = min(self.features.chunk, most or len(self) + 1)
         if len(self) <= size:
             yield self
             return

@@ -81,7 +81,8 @@ def responsibilities(
 
 def _refuse_symmetry(start: Array, names: npt.NDArray[Any]) -> None:
     """Refuse a start in which classes that no label tells apart are alike (trap 1)."""
-    if len(names) > 1 and len(np.unique(start.round(6), axis=1).T) < len(names):
+    different = {column.tobytes() for column in start.round(6).T + 0.0}  # -0 is 0
+    if len(names) > 1 and len(different) < len(names):
         raise ValueError(
             f"init gives some of the classes {names.tolist()} the same parameters, and without "
             "labels EM never tells them apart. Use init='random', or label a row of each class."

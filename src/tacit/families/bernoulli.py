@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ from tacit.bags import Bags, Weights, bags
 from tacit.em import Sums
 from tacit.families.linear import Linear, Ratios, by_column
 from tacit.numerics import Array, dot, expected_log, log, ratio, times
-from tacit.rows import Cells, cells
+from tacit.rows import Cells, Rows, cells
 
 __all__ = ["Bernoulli"]
 
@@ -165,14 +165,29 @@ class Bernoulli(Linear):
             zeros[zeros < 1e-13 * seen] = 0.0  # the rounding of the two sums: none was zero
         return Counts(words, zeros, seen)
 
+    def expect(
+        self, params: Ratios, rows: Rows, log_prior: Array, hard: bool
+    ) -> tuple[float, Array, Any] | None:
+        """Score, normalise and count in one pass of the kernels, dense rows as categories."""
+        features = rows.features
+        if not isinstance(features, Cells):
+            return super().expect(params, rows, log_prior, hard)
+        if engine.native() is None or features.values.shape[1] > MOST_BITS:
+            return None
+        assert isinstance(params, Params)
+        K, d = params.counts.shape
+        table = np.stack([params.log_not.T, params.log_p.T], axis=1).reshape(2 * d, K)
+        given = replace(rows, features=features.bits)
+        log_likelihood, classes, counts = features.bits.expect(table, given, log_prior, hard)
+        zeros, ones = counts[::2].T, counts[1::2].T
+        seen = classes[:, None] if features.observed is None else ones + zeros
+        return log_likelihood, classes, Counts(ones, zeros, seen)
+
     def keys(self, features: Cells | Bags) -> npt.NDArray[np.uint8] | None:
-        """Return a line of bits for each row of a dense table, the same for equal rows."""
+        """Return a line of bytes for each row of a dense table, the same for equal rows."""
         if isinstance(features, Bags) or features.values.shape[1] > MOST_BITS:
             return None
-        bits = features.values > 0
-        if features.observed is not None:
-            bits = np.hstack([bits, features.observed])
-        return np.packbits(bits, axis=1)
+        return features.bits.keys()
 
     def maximize(self, statistics: Counts) -> Params:
         """Return the smoothed ratios of counts, C (3), H, W (14)."""

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tacit import engine
-from tacit.bags import SINGLE_FROM
 from tacit.codes import Codes
 from tacit.em import Sums
 from tacit.families.base import Smoothed, is_labelled
@@ -168,18 +167,7 @@ class Categorical(Smoothed):
         features = rows.features
         if engine.native() is None or not isinstance(features, Codes):
             return None
-        counts, classes = np.empty(params.log_p.shape), np.empty(len(log_prior))
-        work = features.values.size * len(log_prior)
-        known = rows.evidence, rows.weight, hard
-        log_likelihood = features.packed.expect(
-            params.log_p,
-            log_prior,
-            *known,
-            counts,
-            classes,
-            work >= SINGLE_FROM,
-            engine.threads(work),
-        )
+        log_likelihood, classes, counts = features.expect(params.log_p, rows, log_prior, hard)
         return log_likelihood, classes, Counts(counts)
 
     def keys(self, features: Codes) -> npt.NDArray[np.uint8]:
