@@ -4,7 +4,109 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+Numbers = npt.NDArray[Any]
 
+class Bags:
+    def __init__(
+        self,
+        starts: Numbers,
+        indices: Numbers,
+        values: Numbers,
+        columns: int,
+        picked: npt.NDArray[np.int64] | None,
+        threads: int,
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def entries(self) -> int: ...
+    @property
+    def small(self) -> bool: ...
+    def transpose(self, threads: int) -> None: ...
+    def expect(
+        self,
+        table: Numbers,
+        constants: Floats,
+        evidence: Floats | None,
+        weight: Floats | None,
+        prior: Floats,
+        hard: bool,
+        kept: Numbers,
+        classes: Floats,
+        again: bool,
+        still: float,
+        threads: int,
+    ) -> tuple[float, tuple[npt.NDArray[np.int64], Floats] | None]: ...
+    def count(
+        self,
+        weights: Numbers,
+        out: Floats,
+        totals: Floats,
+        table: Numbers | None,
+        threads: int,
+    ) -> float: ...
+    def shift(
+        self,
+        moved: npt.NDArray[np.int64],
+        change: Floats,
+        before: Floats,
+        out: Floats,
+        totals: Floats,
+        table: Numbers | None,
+        threads: int,
+    ) -> float: ...
+    def expect_odds(
+        self,
+        table: npt.NDArray[np.float32],
+        constant: float,
+        weight: Floats | None,
+        kept: npt.NDArray[np.float32],
+        classes: Floats,
+        threads: int,
+    ) -> float: ...
+    def count_odds(
+        self,
+        weights: npt.NDArray[np.float32],
+        both: Floats,
+        out: Floats,
+        totals: Floats,
+        table: npt.NDArray[np.float32] | None,
+        threads: int,
+    ) -> float: ...
+    def gather(self, table: npt.NDArray[np.float32], classes: int, threads: int) -> float: ...
+
+class Codes:
+    def __init__(
+        self, codes: npt.NDArray[np.int32], starts: npt.NDArray[np.int64], threads: int
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    def bytes(self) -> npt.NDArray[np.uint8]: ...
+    def expect(
+        self,
+        log_p: Floats,
+        prior: Floats,
+        evidence: Floats | None,
+        weight: Floats | None,
+        hard: bool,
+        counts: Floats,
+        classes: Floats,
+        single: bool,
+        threads: int,
+    ) -> float: ...
+
+def distinct(
+    rows: npt.NDArray[np.uint8],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None: ...
+def column_tops(X: Numbers, tops: npt.NDArray[np.int64], threads: int) -> int: ...
+def shift_codes(
+    X: Numbers, starts: npt.NDArray[np.int64], codes: npt.NDArray[np.int32], threads: int
+) -> bool: ...
+def tally_codes(
+    codes: npt.NDArray[np.int32],
+    labels: npt.NDArray[np.int64],
+    weights: Floats,
+    counts: Floats,
+    threads: int,
+) -> None: ...
 def gather(codes: npt.NDArray[np.int32], table: Floats, scores: Floats) -> None: ...
 def accumulate(codes: npt.NDArray[np.int32], weights: Floats, counts: Floats) -> None: ...
 def moments(
@@ -14,22 +116,39 @@ def moments(
     pilot: Floats,
     sums: Floats,
     squares: Floats,
-) -> None: ...
-def normalize(joint: Floats, log_p: Floats, threads: int) -> None: ...
-def multiply(
-    starts: npt.NDArray[Any],
-    indices: npt.NDArray[Any],
-    values: npt.NDArray[Any],
-    dense: Floats,
-    out: Floats,
     threads: int,
 ) -> None: ...
+def normalize(joint: Floats, log_p: Floats, logs: bool, threads: int) -> None: ...
+def scan(values: Numbers, threads: int) -> tuple[float, float, bool, bool]: ...
+def has_duplicates(starts: Numbers, indices: Numbers, columns: int, threads: int) -> bool: ...
+def multiply(
+    starts: Numbers, indices: Numbers, values: Numbers, dense: Floats, out: Floats, threads: int
+) -> None: ...
 def tally(
-    starts: npt.NDArray[Any],
-    indices: npt.NDArray[Any],
-    values: npt.NDArray[Any],
+    starts: Numbers,
+    indices: Numbers,
+    values: Numbers,
     label_starts: npt.NDArray[np.int64],
     labels: npt.NDArray[np.int64],
     weights: Floats,
     counts: Floats,
+    threads: int,
 ) -> None: ...
+def add(a: Floats, b: Floats, out: Floats, threads: int) -> None: ...
+def log_shares(
+    counts: Floats, alpha: Floats, log_totals: Floats, log_p: Floats, threads: int
+) -> None: ...
+def log_odds(
+    ones: Floats, zeros: Floats, alpha: Floats, log_p: Floats, log_not: Floats, threads: int
+) -> None: ...
+def expected_logs(weights: Floats, counts: Floats, alpha: Floats, threads: int) -> float: ...
+def prepare(
+    counts: Floats,
+    others: Floats | None,
+    alpha: Floats,
+    log_totals: Floats,
+    table: Numbers,
+    mean: Floats,
+    constants: Floats,
+    threads: int,
+) -> tuple[float, bool, bool]: ...

@@ -161,7 +161,8 @@ struct Prepare {
             if (!finite) middle = mean_of_finite(a, K, found);
             mean[j] = middle;
             Real *to = table + j * K, *off = fine + j * K;
-            const std::size_t whole = j + 1 < last ? vectors : K / 4;  // the next line covers what is too much
+            // The next lines cover what is too much; where there are none, numbers come one by one.
+            const std::size_t whole = j * K + vectors * 4 <= last * K ? vectors : K / 4;
             for (std::size_t q = 0; q < whole; ++q) {
                 Vec<double, 4> x;
                 Vec<Real, 4> less;

@@ -1,0 +1,245 @@
+"""The fused rounds of the native kernels against the NumPy engine, the oracle."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import tacit
+from tacit import bags, codes, em, engine
+from tacit.families import Bernoulli, Categorical, Multinomial
+from tacit.naivebayes import ClassCounts, NaiveBayes
+from tacit.rows import Rows
+
+pytestmark = pytest.mark.skipif(engine.native() is None, reason="there are no kernels to compare")
+
+
+@contextmanager
+def oracle():
+    os.environ["TACIT_ENGINE"] = "numpy"
+    try:
+        yield
+    finally:
+        del os.environ["TACIT_ENGINE"]
+
+
+@contextmanager
+def single(wanted):
+    """Keep posteriors in float32, or do not, whatever the size of the data."""
+    before = bags.SINGLE_FROM, codes.SINGLE_FROM
+    bags.SINGLE_FROM = codes.SINGLE_FROM = 0 if wanted else 1 << 60
+    try:
+        yield
+    finally:
+        bags.SINGLE_FROM, codes.SINGLE_FROM = before
+
+
+def arrays(value):
+    """Return the arrays in a record of statistics."""
+    if isinstance(value, np.ndarray):
+        return [value]
+    return [array for part in vars(value).values() for array in arrays(part) if part is not None]
+
+
+def compare(found: ClassCounts, expected: ClassCounts, rounded: bool, size: float) -> None:
+    """Compare statistics of rows whose entries sum to `size`."""
+    close = 2e-5 if rounded else 1e-12
+    for a, b in zip(arrays(found.features), arrays(expected.features), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=close * (1 + size))
+    np.testing.assert_allclose(found.classes, expected.classes, atol=close * (1 + size))
+    scale = 1 + abs(expected.log_likelihood)
+    if np.isfinite(scale):  # the log-likelihood does not suffer from float32
+        gap = abs(found.log_likelihood - expected.log_likelihood)
+        assert gap <= (1e-9 * scale + 1e-6 * size if rounded else 1e-11 * scale)
+    else:
+        assert found.log_likelihood == expected.log_likelihood
+
+
+def known(rng, n, K, evidence, weight):
+    """Return log evidence and weights, or None."""
+    allowed = rng.random((n, K)) < 0.7
+    allowed[np.arange(n), rng.integers(0, K, n)] = True
+    soft = np.where(allowed, np.log(rng.uniform(0.1, 1.0, (n, K))), -np.inf)
+    return soft if evidence else None, rng.uniform(0.1, 3.0, n) if weight else None
+
+
+def plain(params):
+    """Return the same params without anything that kernels have left on them."""
+    names = [field.name for field in dataclasses.fields(params.features)]
+    features = type(params.features)(*(getattr(params.features, name) for name in names))
+    return type(params)(params.class_log_prior, features)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(1, 300),
+    d=st.integers(1, 50),
+    K=st.integers(1, 40),
+    family=st.sampled_from([Multinomial, Bernoulli]),
+    alpha=st.sampled_from([0.0, 0.5]),
+    dtype=st.sampled_from([np.float64, np.float32, np.int64, np.int32, np.int8]),
+    largest=st.sampled_from([1, 3, 1000]),
+    index=st.sampled_from([np.int32, np.int64]),
+    rounded=st.booleans(),
+    evidence=st.booleans(),
+    weight=st.booleans(),
+    hard=st.booleans(),
+    subset=st.booleans(),
+)
+def test_sparse_rounds(
+    seed, n, d, K, family, alpha, dtype, largest, index, rounded, evidence, weight, hard, subset
+):
+    rng = np.random.default_rng(seed)
+    largest = min(largest, 100) if dtype == np.int8 else largest
+    X = sparse.csr_array((rng.random((n, d)) < 0.2) * rng.integers(1, largest + 1, (n, d)))
+    X = X.astype(dtype)
+    X.indptr, X.indices = X.indptr.astype(index), X.indices.astype(index)
+    model = NaiveBayes(family(alpha).bind(X), hard=hard and not rounded)
+    rows = Rows(model.family.encode(X), *known(rng, n, K, evidence, weight))
+    start = model.start(rows, rng.dirichlet(np.ones(K), n))
+    if subset:
+        rows = rows.take(np.flatnonzero(rng.random(n) < 0.7))
+    with single(rounded):
+        found = [model.expect(start, rows)]
+        for threads in (2, 5):
+            with engine.kernel_threads(threads), pytest.MonkeyPatch.context() as patch:
+                patch.setattr(engine, "LEAST_WORK", 1)
+                found.append(model.expect(start, rows))
+    for other in found[1:]:
+        assert other.log_likelihood == found[0].log_likelihood
+        for a, b in zip(arrays(other.features), arrays(found[0].features), strict=True):
+            np.testing.assert_array_equal(a, b)
+    with oracle():
+        expected = model.expect(plain(start), rows)
+    compare(found[0], expected, rounded, float(n + X.sum()))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(1, 300),
+    sizes=st.lists(st.integers(1, 12), min_size=1, max_size=12),
+    K=st.integers(1, 20),
+    alpha=st.sampled_from([0.0, 0.5]),
+    missing=st.sampled_from([0.0, 0.3]),
+    rounded=st.booleans(),
+    evidence=st.booleans(),
+    weight=st.booleans(),
+    hard=st.booleans(),
+)
+def test_rounds_of_categories(seed, n, sizes, K, alpha, missing, rounded, evidence, weight, hard):
+    rng = np.random.default_rng(seed)
+    X = np.stack([rng.integers(0, size, n) for size in sizes], axis=1).astype(float)
+    X[rng.random(X.shape) < missing] = np.nan
+    family = Categorical(alpha, min_categories=np.array(sizes)).bind(X)
+    model = NaiveBayes(family, hard=hard and not rounded)
+    rows = Rows(family.encode(X), *known(rng, n, K, evidence, weight))
+    start = model.start(rows, rng.dirichlet(np.ones(K), n))
+    with single(rounded):
+        found = model.expect(start, rows)
+    with oracle():
+        expected = model.expect(start, rows)
+    compare(found, expected, rounded, float(n))
+
+
+def text(n=3000, d=400, K=4, length=30, seed=0):
+    """Return counts of words from K classes, and the classes of a few rows."""
+    rng = np.random.default_rng(seed)
+    topics, y = rng.dirichlet(np.full(d, 0.1), K), rng.integers(0, K, n)
+    X = sparse.csr_array(np.stack([rng.multinomial(length, topics[k]) for k in y]))
+    return X, np.where(np.arange(n) % 50 == 0, y, np.nan)
+
+
+@pytest.mark.parametrize("make", [tacit.MultinomialNB, tacit.BernoulliNB])
+@pytest.mark.parametrize("K", [2, 4])
+def test_whole_fits_in_float32(make, K):
+    """The same optimum, a rising objective, and the same bits for any number of threads."""
+    X, y = text(K=K)
+    with single(False):
+        expected = make(tol=1e-10).fit(X, y)
+    with single(True):
+        found = [make(tol=1e-10, n_jobs=jobs).fit(X, y) for jobs in (1, 2, 3)]
+    for nb in found:
+        np.testing.assert_array_equal(nb.trace_, found[0].trace_)
+        np.testing.assert_array_equal(nb.feature_log_prob_, found[0].feature_log_prob_)
+    assert found[0].objective_ == pytest.approx(expected.objective_, rel=1e-9)
+    np.testing.assert_allclose(found[0].feature_log_prob_, expected.feature_log_prob_, atol=1e-5)
+    assert (np.diff(found[0].trace_) >= -1e-12 * abs(found[0].objective_)).all()
+
+
+def test_differences_are_the_sums():
+    """Sums that take in only what moved, round after round, are those over all rows."""
+    X, y = text(length=100)
+    model = NaiveBayes(Multinomial(1.0).bind(X))
+    rows = model.rows(X).fresh()
+    start = np.full((X.shape[0], 4), 0.1)
+    start[np.flatnonzero(~np.isnan(y)), y[~np.isnan(y)].astype(int)] = 3.0
+    with single(True):
+        em.fit(model, [rows], model.start(rows, start), max_iter=12, tol=0.0)
+        assert rows.memory.rounds > 1  # most rows no longer move
+        whole = model.rows(X).fresh()
+        whole.memory.kept, whole.memory.rounds = rows.memory.kept.copy(), bags.RESUM
+        sums = np.empty_like(rows.memory.words)
+        whole.features.packed.count(rows.memory.kept, sums, np.empty(4), None, 1)
+    np.testing.assert_allclose(rows.memory.words, sums, rtol=1e-12, atol=1e-12)
+
+
+def test_equal_rows_are_merged_without_a_difference():
+    rng = np.random.default_rng(0)
+    X = (rng.random((2000, 6)) < rng.random((2, 6))[rng.integers(0, 2, 2000)]).astype(float)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    weight = rng.integers(1, 4, 2000).astype(float)
+    start = rng.dirichlet(np.ones(2), 2000)
+    for make in tacit.BernoulliMixture, tacit.CategoricalMixture:
+        fits = [make(2, init=start, tol=1e-9, max_iter=5000).fit(X, sample_weight=weight)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(engine, "distinct", lambda rows: None)
+            fits.append(make(2, init=start, tol=1e-9, max_iter=5000).fit(X, sample_weight=weight))
+        assert fits[0].n_iter_ == fits[1].n_iter_
+        assert fits[0].objective_ == pytest.approx(fits[1].objective_, rel=1e-12)
+        np.testing.assert_allclose(
+            fits[0].label_distributions_, fits[1].label_distributions_, atol=1e-9
+        )
+
+
+MEMORY = """
+import resource, sys
+import numpy as np
+from scipy import sparse
+import tacit
+rng = np.random.default_rng(0)
+n, d, each, K = 200_000, 20_000, 60, 4
+indices = rng.integers(0, d, n * each, dtype=np.int32)
+X = sparse.csr_array(
+    (rng.integers(1, 4, n * each).astype(np.float64), indices, np.arange(0, n * each + 1, each)),
+    (n, d),
+)
+X.sum_duplicates()
+y = np.where(np.arange(n) % 1000 == 0, rng.integers(0, K, n), np.nan)
+small = np.arange(2000)
+tacit.MultinomialNB(max_iter=1, tol=1e9).fit(X[small], y[small])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+tacit.MultinomialNB(max_iter=3, tol=1e9).fit(X, y)
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+print(size, (after - before) * 1024, n * K * 4, 8 * d * K * 8)
+"""
+
+
+def test_memory_of_a_fit():
+    """At most 1.2 times the matrix beside it, and the parameters and posteriors."""
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True, timeout=120
+    )
+    size, more, posteriors, parameters = map(int, done.stdout.split())
+    assert more <= 1.2 * size + 4 * posteriors + parameters, done.stdout
