@@ -22,7 +22,9 @@ test: install
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 bench: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/figure.py
 
 lint: install
 	$(BIN)/ruff check .

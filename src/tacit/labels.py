@@ -14,6 +14,9 @@ from tacit.numerics import Array, log
 
 __all__ = ["Labels", "encode", "is_missing"]
 
+# Whole numbers that lie closer together than this are looked up, others are searched for.
+MOST_PLACES = 1 << 16
+
 
 @dataclass(frozen=True)
 class Labels:
@@ -96,7 +99,7 @@ def is_missing(y: npt.NDArray[Any], missing_label: Any = None) -> npt.NDArray[np
         return np.array([_is_na(v) or any(v == mark for mark in marks) for v in y], dtype=bool)
     missing = np.isnan(y) if y.dtype.kind == "f" else np.zeros(len(y), dtype=bool)
     for mark in marks:
-        if isinstance(mark, str) == (y.dtype.kind == "U"):
+        if mark is not None and isinstance(mark, str) == (y.dtype.kind == "U"):
             missing |= y == mark
     return missing
 
@@ -193,7 +196,13 @@ def _warn_about_missing(classes: npt.NDArray[Any]) -> None:
 
 def _codes(given: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
     if given.dtype.kind in "iu" and classes.dtype.kind in "iu":  # no need to sort them again
-        codes = np.searchsorted(classes, given).clip(max=len(classes) - 1)
+        least = int(classes.min())
+        place_of = np.zeros(min(int(classes.max()) - least + 1, MOST_PLACES), np.intp)
+        if len(place_of) < MOST_PLACES and least <= given.min(initial=least):
+            place_of[classes - least] = np.arange(len(classes))
+            codes: npt.NDArray[np.intp] = place_of[np.minimum(given - least, len(place_of) - 1)]
+        else:
+            codes = np.searchsorted(classes, given).clip(max=len(classes) - 1)
         if (classes[codes] == given).all():
             return codes
     unique, inverse = np.unique(given, return_inverse=True)

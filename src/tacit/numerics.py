@@ -87,8 +87,11 @@ def expected_log(counts: Array, log_p: Array) -> float:
     >>> expected_log(np.array([0.0, 2.0]), np.array([-np.inf, -1.0]))
     -2.0
     """
-    if log_p.min(initial=0.0) > -np.inf:
-        return float((counts * log_p).sum())
+    if counts.shape == log_p.shape and counts.strides == log_p.strides:
+        with np.errstate(invalid="ignore"):
+            total = float(np.vdot(counts.ravel("K"), log_p.ravel("K")))
+        if not np.isnan(total):  # as 0 · -inf is
+            return total
     if not counts.any():
         return 0.0
     counts, log_p = np.broadcast_arrays(counts, log_p)
