@@ -101,9 +101,9 @@ class Weights(NamedTuple):
 
     Attributes
     ----------
-    table : ndarray of shape (2 d K + SLACK,)
-        The weights less their mean over the classes, in float32 or float64, and after all of them
-        what rounding took off each.
+    table : ndarray of shape (d (2 K + 1) + SLACK,)
+        The weights less their mean over the classes, in float32 or float64; after all of them what
+        rounding took off each; and whether that matters for the column.
     mean : ndarray of shape (d,)
         Those means.
     constants : ndarray of shape (K,)
@@ -160,7 +160,7 @@ class Memory:
             packed = features.packed
             single = packed.entries * K >= SINGLE_FROM and packed.small
             real = np.float32 if single else np.float64
-            self.table = np.zeros(2 * features.width * K + SLACK, real)
+            self.table = np.zeros(features.width * (2 * K + 1) + SLACK, real)
         return self.table
 
 

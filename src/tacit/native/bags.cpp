@@ -379,7 +379,7 @@ class Bags {
 
     template <typename Real>
     const Real *table_of(const std::optional<Vector<const Real>> &table, std::size_t K) const {
-        check(!table || table->shape(0) >= 2 * columns_ * K, "shapes differ");
+        check(!table || table->shape(0) >= columns_ * (2 * K + 1), "shapes differ");
         return table ? table->data() : nullptr;
     }
 
@@ -403,8 +403,7 @@ class Bags {
                 const std::size_t first = cuts_[task], last = cuts_[task + 1];
                 best<AddLines>(lines, first, last, K, &sums[task * K]);
                 if (table) {
-                    best<Product>(lines + first * K, table + first * K, fine + first * K,
-                                  (last - first) * K, &products[task]);
+                    best<Product>(lines, table, fine, fine + columns_ * K, first, last, K, &products[task]);
                 }
             });
         });

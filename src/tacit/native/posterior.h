@@ -63,7 +63,7 @@ TACIT_INLINE void normalize_block(const Block<Real> &block) {
         for (std::size_t q = 0; q < vectors; ++q) {
             load<Real, L>(x, row + q * L);
             x -= base;
-            store<Real, L>(block.gaps + i * stride + q * L, x);
+            if (block.again) store<Real, L>(block.gaps + i * stride + q * L, x);
             const Vec<Real, L> least = Vec<Real, L>{} + Exponential<Real>::lowest;
             const Vec<Real, L> below = x > least ? x : least;
             Exponential<Real>::template run<L>(x);

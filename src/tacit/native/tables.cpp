@@ -115,15 +115,16 @@ struct Prepared {
 
 // The weights of words, log((counts + alpha) / total), or of presence and absence, the same less
 // log((others + alpha) / total), which `constants` sums up. They go into the table less their mean
-// over the classes where they are finite; the mean is kept in float64, and `fine` has what rounding
-// took off.
+// over the classes where they are finite; the mean is kept in float64. `fine` has what rounding took off,
+// in lines that are `heavy`: of the others too little depends on it.
 //
 // A line is N vectors of 4, or as many as it takes if N is 0; what is behind the last class is 0.
 template <typename Real, bool Pairs, int N>
 struct Prepare {
     static TACIT_INLINE void run(const double *counts, const double *others, Alpha alpha,
                                  const double *log_totals, std::size_t first, std::size_t last,
-                                 std::size_t K, Real *table, Real *fine, double *mean, double *constants,
+                                 std::size_t K, Real *table, Real *fine, Real *heavy, double *mean,
+                                 double *constants,
                                  double *scratch, Prepared *found) {
         constexpr double infinity = std::numeric_limits<double>::infinity();
         const std::size_t vectors = N ? N : (K + 3) / 4, size = (last - first) * vectors * 4;
@@ -161,6 +162,7 @@ struct Prepare {
             if (!finite) middle = mean_of_finite(a, K, found);
             mean[j] = middle;
             Real *to = table + j * K, *off = fine + j * K;
+            heavy[j] = Real(is_heavy(counts + j * K, K));
             // The next lines cover what is too much; where there are none, numbers come one by one.
             const std::size_t whole = j * K + vectors * 4 <= last * K ? vectors : K / 4;
             for (std::size_t q = 0; q < whole; ++q) {
@@ -170,6 +172,7 @@ struct Prepare {
                 x -= middle;
                 for (int l = 0; l < 4; ++l) less[l] = static_cast<Real>(x[l]);
                 store<Real, 4>(to + 4 * q, less);
+                if (heavy[j] == 0) continue;
                 asm volatile("" ::: "memory");  // GCC 12 takes double(float(x)) of a vector for x
                 load<Real, 4>(less, to + 4 * q);
                 for (int l = 0; l < 4; ++l) x[l] -= static_cast<double>(less[l]);
@@ -180,11 +183,25 @@ struct Prepare {
                 to[k] = static_cast<Real>(a[k] - middle);
                 off[k] = static_cast<Real>(a[k] - middle - static_cast<double>(to[k]));
             }
-            if (!finite) {  // -inf - -inf is no number
+            if (!finite && heavy[j] != 0) {  // -inf - -inf is no number
                 for (std::size_t k = 0; k < K; ++k) off[k] = std::isinf(to[k]) ? Real{0} : off[k];
             }
         }
         found->density += density;
+    }
+
+    // Whether one of the counts is so large that the rounding of its weight matters in the sum of all.
+    static TACIT_INLINE bool is_heavy(const double *counts, std::size_t K) {
+        Vec<double, 4> most{};
+        std::size_t k = 0;
+        for (; k + 4 <= K; k += 4) {
+            Vec<double, 4> x;
+            load<double, 4>(x, counts + k);
+            most = x > most ? x : most;
+        }
+        double last = 0;
+        for (; k < K; ++k) last = counts[k] > last ? counts[k] : last;
+        return last >= 8.0 || largest<double, 4>(most) >= 8.0;
     }
 
     static TACIT_INLINE double mean_of_finite(const double *line, std::size_t K, Prepared *found) {
@@ -239,7 +256,7 @@ nb::object prepare(Matrix<const double> counts, std::optional<Matrix<const doubl
                    Vector<const double> alpha, Vector<const double> log_totals, Vector<Real> table,
                    Vector<double> mean, Vector<double> constants, int threads) {
     const std::size_t lines = counts.shape(0), K = counts.shape(1), tasks = ranges(lines);
-    check(table.shape(0) >= 2 * lines * K && mean.shape(0) == lines && log_totals.shape(0) == K &&
+    check(table.shape(0) >= lines * (2 * K + 1) && mean.shape(0) == lines && log_totals.shape(0) == K &&
               constants.shape(0) == K && threads >= 1 &&
               (!others || (others->shape(0) == lines && others->shape(1) == K)),
           "shapes differ");
@@ -260,14 +277,14 @@ nb::object prepare(Matrix<const double> counts, std::optional<Matrix<const doubl
             for (std::size_t begin = first; begin < last; begin += tile) {
                 const auto kernel = rest ? prepare_lines<Real, true, const double *, const double *, Alpha,
                                                          const double *, std::size_t, std::size_t,
-                                                         std::size_t, Real *, Real *, double *, double *,
+                                                         std::size_t, Real *, Real *, Real *, double *, double *,
                                                          double *, Prepared *>
                                          : prepare_lines<Real, false, const double *, const double *, Alpha,
                                                          const double *, std::size_t, std::size_t,
-                                                         std::size_t, Real *, Real *, double *, double *,
+                                                         std::size_t, Real *, Real *, Real *, double *, double *,
                                                          double *, Prepared *>;
                 kernel(K, from, rest, smoothing, total, begin, std::min(last, begin + tile), K, to,
-                       to + lines * K, means,
+                       to + lines * K, to + 2 * lines * K, means,
                        &sums[first / range * stride], scratch.data(), &found[first / range]);
             }
         });
