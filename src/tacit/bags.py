@@ -108,14 +108,11 @@ class Weights(NamedTuple):
         Those means.
     constants : ndarray of shape (K,)
         What is added for each class.
-    possible : bool
-        Whether no weight is -inf.
     """
 
     table: Any
     mean: Array
     constants: Array
-    possible: bool
 
 
 class Expected(NamedTuple):

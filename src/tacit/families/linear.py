@@ -45,7 +45,7 @@ class Ratios(ABC):
         assert kernels is not None
         K, d = self.counts.shape
         mean, constants = np.empty(d), np.empty(K)
-        density, possible, doubtful = kernels.prepare(
+        density, doubtful = kernels.prepare(
             by_column(self.counts),
             None if others is None else by_column(others),
             np.atleast_1d(self.alpha),
@@ -56,7 +56,7 @@ class Ratios(ABC):
             engine.threads(16 * K * d),
         )
         self.__dict__["density"] = density
-        return Weights(table, mean, constants, possible), doubtful
+        return Weights(table, mean, constants), doubtful
 
 
 def by_column(counts: Array) -> Array:

@@ -109,7 +109,7 @@ void log_odds(Matrix<const double> ones, Matrix<const double> zeros, Vector<cons
 
 // What a pass over the counts leaves beside its table.
 struct Prepared {
-    bool possible = true, doubtful = true;  // no weight is -inf; none is +inf
+    bool doubtful = true;  // no weight is +inf
     double density = 0;
 };
 
@@ -212,8 +212,6 @@ struct Prepare {
                 ++among;
             } else if (line[k] > 0) {
                 found->doubtful = false;
-            } else {
-                found->possible = false;
             }
         }
         return among > 0 ? total / among : 0.0;
@@ -249,8 +247,8 @@ void prepare_lines(std::size_t K, Arguments... arguments) {
     }
 }
 
-// Fills the table, the means and the constants. Returns the log density of the smoothing, whether
-// all weights are above -inf, and whether all are below +inf.
+// Fills the table, the means and the constants. Returns the log density of the smoothing, and whether
+// all weights are below +inf.
 template <typename Real>
 nb::object prepare(Matrix<const double> counts, std::optional<Matrix<const double>> others,
                    Vector<const double> alpha, Vector<const double> log_totals, Vector<Real> table,
@@ -294,10 +292,9 @@ nb::object prepare(Matrix<const double> counts, std::optional<Matrix<const doubl
     for (std::size_t task = 0; task < tasks; ++task) {
         for (std::size_t k = 0; k < K; ++k) constants.data()[k] += sums[task * stride + k];
         all.density += found[task].density;
-        all.possible &= found[task].possible;
         all.doubtful &= found[task].doubtful;
     }
-    return nb::make_tuple(all.density, all.possible, all.doubtful);
+    return nb::make_tuple(all.density, all.doubtful);
 }
 
 // sum += weights * log(counts + alpha), with 0 * -inf = 0; most weights are often zero.
