@@ -133,12 +133,13 @@ class Bags {
                   (!weight || weight->shape(0) == n),
               "shapes differ");
         constexpr Real infinity = std::numeric_limits<Real>::infinity();
-        std::vector<Real> base(2 * stride, Real{0});  // the constants, and what rounding took off them
+        std::vector<Real> base(3 * stride, Real{0});  // see Base
         std::fill(base.begin(), base.begin() + stride, -infinity);
         for (std::size_t k = 0; k < K; ++k) {
             base[k] = static_cast<Real>(constants.data()[k]);
             if (base[k] > -infinity) base[stride + k] = static_cast<Real>(constants.data()[k] - base[k]);
         }
+        const Base<Real> begin{base.data(), &base[stride], &base[2 * stride], nullptr};
         const double *log_evidence = evidence ? evidence->data() : nullptr;
         const double *weights = weight ? weight->data() : nullptr, *log_prior = prior.data();
         const Real *from = table.data();
@@ -158,7 +159,7 @@ class Bags {
                         const Block<Real> part{count, K, scores.data(), gaps.data(), weights ? weights + first : nullptr,
                                                to + first * K, again, static_cast<Real>(still), moved, tops,
                                                totals, rest, left, stripes.sums(task)};
-                        best<Score>(rows, first, count, from, K, base.data(), stride, scores.data());
+                        widest<Score>(rows, first, count, from, K, begin, stride, scores.data());
                         if (own) add(scores.data(), count, stride, own, K);
                         if (hard) choose(scores.data(), count, stride, best_tops);
                         best<Normalize>(part);
@@ -182,7 +183,8 @@ class Bags {
         const std::size_t stride = padded<float>(K), n = rows_.lines;
         check(table.shape(0) >= columns_ * K + slack && K >= 1 && threads >= 1, "shapes differ");
         const float *from = table.data();
-        const std::vector<float> nothing(2 * stride, 0.0f);
+        const std::vector<float> nothing(stride, 0.0f);
+        const Base<float> begin{nothing.data(), nothing.data(), nullptr, nullptr};
         std::vector<double> seen((n + stripe - 1) / stripe);
         nb::gil_scoped_release release;
         with_types(rows_, [&](auto rows) {
@@ -191,7 +193,7 @@ class Bags {
                 const std::size_t last = std::min(n, (task + 1) * stripe);
                 for (std::size_t first = task * stripe; first < last; first += block) {
                     const std::size_t count = std::min(block, last - first);
-                    best<Score>(rows, first, count, from, K, nothing.data(), stride, scores.data());
+                    widest<Score>(rows, first, count, from, K, begin, stride, scores.data());
                     seen[task] += static_cast<double>(scores[0]);
                 }
             });
@@ -252,7 +254,7 @@ class Bags {
         double *to = out.data();
         const Real *scores = table_of(table, K);
         return by_columns(out, totals, scores, threads, [=](auto columns, auto first, auto last) {
-            best<Count>(columns, first, last, from, K, to);
+            widest<Count>(columns, first, last, from, K, to);
         });
     }
 

@@ -108,67 +108,102 @@ inline std::vector<std::size_t> cuts(const Side &side, std::size_t entries) {
     return first;
 }
 
-// sums += value * table[index, from ..] of the entry p, N vectors wide.
-template <int N, int L, typename Real, typename Side>
-TACIT_INLINE void add_line(Vec<Real, L> *sums, const Side &lines, std::int64_t p, const Real *table,
-                           std::size_t stride, std::size_t from) {
-    const Real *line = table + static_cast<std::size_t>(lines.indices[p]) * stride + from;
-    const Real x = value_at<Real>(lines, p);
-    for (int q = 0; q < N; ++q) {
-        Vec<Real, L> part;
-        load<Real, L>(part, line + q * L);
-        sums[q] += x * part;
-    }
-}
+// What scores begin with: constants[k] + less[k] + length[i] * shift[k], `less` being what rounding took
+// off the constants. Without lengths the last is nothing.
+template <typename Real>
+struct Base {
+    const Real *constants, *less, *shift, *lengths;
+};
 
-// scores[i, from ..] = constants[from ..] (both lines of them) + sum of value * table[index, from ..] over line
-// first + i: N vectors wide, which stay in registers; even and odd entries apart, as an addition
-// takes longer than the next load.
-template <int N, int L, typename Real, typename Rows>
-TACIT_INLINE void score_block(const Rows &rows, std::size_t first, std::size_t count,
-                              const Real *table, std::size_t classes, const Real *constants,
-                              std::size_t stride, std::size_t from, Real *scores) {
-    for (std::size_t i = 0; i < count; ++i) {
-        Vec<Real, L> even[N], odd[N];
-        for (int q = 0; q < N; ++q) {
-            load<Real, L>(even[q], constants + from + q * L);
-            load<Real, L>(odd[q], constants + stride + from + q * L);
+// Numbers side by side, N vectors of L and T of 4: they stay in registers.
+template <int N, int L, int T, typename Real>
+struct Wide {
+    Vec<Real, L> whole[N ? N : 1];
+    Vec<Real, 4> rest[T ? T : 1];
+
+    TACIT_INLINE void load_from(const Real *from) {
+        for (int q = 0; q < N; ++q) load<Real, L>(whole[q], from + q * L);
+        for (int q = 0; q < T; ++q) load<Real, 4>(rest[q], from + N * L + q * 4);
+    }
+    TACIT_INLINE void store_to(Real *to) const {
+        for (int q = 0; q < N; ++q) store<Real, L>(to + q * L, whole[q]);
+        for (int q = 0; q < T; ++q) store<Real, 4>(to + N * L + q * 4, rest[q]);
+    }
+    TACIT_INLINE void add(Real x, const Wide &other) {
+        for (int q = 0; q < N; ++q) whole[q] += x * other.whole[q];
+        for (int q = 0; q < T; ++q) rest[q] += x * other.rest[q];
+    }
+};
+
+// Calls Work::run<N, T>(arguments) for N vectors of L and T of 4, where code = 4 N + T.
+template <typename Work, int L, int code, typename... Arguments>
+TACIT_INLINE void with_width(int wanted, const Arguments &...arguments) {
+    if constexpr (code > 0) {
+        if constexpr (code % 4 < L / 4) {
+            if (wanted == code) return Work::template run<code / 4, L, code % 4>(arguments...);
         }
-        std::int64_t p = rows.begin[first + i];
-        const std::int64_t end = rows.end[first + i];
-        for (; p + 1 < end; p += 2) {
-            add_line<N, L>(even, rows, p, table, classes, from);
-            add_line<N, L>(odd, rows, p + 1, table, classes, from);
+        with_width<Work, L, code - 1>(wanted, arguments...);
+    }
+}
+
+// Goes through the classes in blocks of at most `most` vectors of L numbers, the rest in vectors of 4.
+template <typename Work, int L, int most, typename... Arguments>
+TACIT_INLINE void by_width(std::size_t classes, const Arguments &...arguments) {
+    for (std::size_t from = 0; from < classes;) {
+        const int fours = static_cast<int>(std::min<std::size_t>((classes - from + 3) / 4, most * (L / 4)));
+        const int whole = fours / (L / 4), rest = fours % (L / 4);
+        with_width<Work, L, 4 * most + 3>(4 * whole + rest, arguments..., from);
+        from += static_cast<std::size_t>(4 * fours);
+    }
+}
+
+// scores[i, from ..] = what `base` says + the sum of value * table[index, from ..] over line first + i.
+// Even and odd entries apart, as an addition takes longer than the next load.
+struct ScoreBlock {
+    template <int N, int L, int T, typename Real, typename Rows>
+    static TACIT_INLINE void run(const Rows &rows, std::size_t first, std::size_t count,
+                                 const Real *table, std::size_t classes, const Base<Real> &base,
+                                 std::size_t stride, Real *scores, std::size_t from) {
+        for (std::size_t i = 0; i < count; ++i) {
+            Wide<N, L, T, Real> even, odd, line;
+            even.load_from(base.constants + from);
+            odd.load_from(base.less + from);
+            if (base.lengths) {
+                line.load_from(base.shift + from);
+                odd.add(base.lengths[first + i], line);
+            }
+            std::int64_t p = rows.begin[first + i];
+            const std::int64_t end = rows.end[first + i];
+            for (; p + 1 < end; p += 2) {
+                line.load_from(table + static_cast<std::size_t>(rows.indices[p]) * classes + from);
+                even.add(value_at<Real>(rows, p), line);
+                line.load_from(table + static_cast<std::size_t>(rows.indices[p + 1]) * classes + from);
+                odd.add(value_at<Real>(rows, p + 1), line);
+            }
+            if (p < end) {
+                line.load_from(table + static_cast<std::size_t>(rows.indices[p]) * classes + from);
+                even.add(value_at<Real>(rows, p), line);
+            }
+            for (int q = 0; q < N; ++q) even.whole[q] += odd.whole[q];
+            for (int q = 0; q < T; ++q) even.rest[q] += odd.rest[q];
+            even.store_to(scores + i * stride + from);
         }
-        if (p < end) add_line<N, L>(even, rows, p, table, classes, from);
-        for (int q = 0; q < N; ++q) store<Real, L>(scores + i * stride + from + q * L, even[q] + odd[q]);
     }
-}
+};
 
-// All classes from `from` on, in blocks of at most N vectors.
-template <int N, int L, typename Real, typename Rows>
-TACIT_INLINE void score_blocks(const Rows &rows, std::size_t first, std::size_t count,
-                               const Real *table, std::size_t classes, const Real *constants,
-                               std::size_t stride, std::size_t from, Real *scores) {
-    for (; from + N * L <= stride; from += N * L) {
-        score_block<N, L>(rows, first, count, table, classes, constants, stride, from, scores);
-    }
-    if constexpr (N > 1) {
-        score_blocks<N - 1, L>(rows, first, count, table, classes, constants, stride, from, scores);
-    }
-}
-
-// `stride` is 4, or a multiple of what a vector of 32 bytes holds.
+// The scores of `count` rows, each in `stride` numbers: those behind the last class are as in `base`.
+template <int bytes>
 struct Score {
     template <typename Real, typename Rows>
     static TACIT_INLINE void run(Rows rows, std::size_t first, std::size_t count, const Real *table,
-                                 std::size_t classes, const Real *constants, std::size_t stride,
+                                 std::size_t classes, Base<Real> base, std::size_t stride,
                                  Real *scores) {
-        constexpr int L = 32 / sizeof(Real);
-        if (stride == 4) {
-            score_block<1, 4>(rows, first, count, table, classes, constants, stride, 0, scores);
-        } else {
-            score_blocks<24 / L, L>(rows, first, count, table, classes, constants, stride, 0, scores);
+        constexpr int L = bytes / sizeof(Real), most = 24 / L > 1 ? 24 / L : 2;
+        by_width<ScoreBlock, L, most>(classes, rows, first, count, table, classes, base, stride,
+                                      scores);
+        const std::size_t written = (classes + 3) / 4 * 4;
+        for (std::size_t i = 0; written < stride && i < count; ++i) {
+            std::copy(base.constants + written, base.constants + stride, scores + i * stride + written);
         }
     }
 };
@@ -224,57 +259,50 @@ struct SoftmaxOdds {
 
 constexpr std::int64_t ahead = 16;  // entries that are fetched before their turn
 
-// sums[line, :classes] = sum over the line of value * weights[index, :classes], in float64, 4 N
-// classes at a time. The indices go on for `ahead` entries behind the last line.
-template <int N, typename Real, typename Columns>
-TACIT_INLINE void count_block(const Columns &columns, std::size_t first, std::size_t last,
-                              const Real *weights, std::size_t classes, std::size_t from,
-                              double *sums) {
-    for (std::size_t j = first; j < last; ++j) {
-        Vec<double, 4> total[N];
-        for (int q = 0; q < N; ++q) total[q] = Vec<double, 4>{};
-        for (std::int64_t p = columns.begin[j]; p < columns.end[j]; ++p) {
-            const Real *next = weights + static_cast<std::size_t>(columns.indices[p + ahead]) * classes;
-            for (std::size_t byte = 0; byte < 4 * N * sizeof(Real); byte += 64) {
-                __builtin_prefetch(reinterpret_cast<const char *>(next + from) + byte);
+// sums[line, :classes] = sum over the line of value * weights[index, :classes], in float64. The indices
+// go on for `ahead` entries behind the last line.
+struct CountBlock {
+    template <int N, int L, int T, typename Real, typename Columns>
+    static TACIT_INLINE void run(const Columns &columns, std::size_t first, std::size_t last,
+                                 const Real *weights, std::size_t classes, double *sums,
+                                 std::size_t from) {
+        constexpr std::size_t width = N * L + T * 4;
+        for (std::size_t j = first; j < last; ++j) {
+            Wide<N, L, T, double> total{}, line;
+            for (std::int64_t p = columns.begin[j]; p < columns.end[j]; ++p) {
+                const Real *next = weights + static_cast<std::size_t>(columns.indices[p + ahead]) * classes;
+                for (std::size_t byte = 0; byte < width * sizeof(Real); byte += 64) {
+                    __builtin_prefetch(reinterpret_cast<const char *>(next + from) + byte);
+                }
+                const Real *own = weights + static_cast<std::size_t>(columns.indices[p]) * classes + from;
+                // (GCC would lower __builtin_convertvector to halves)
+                for (int q = 0; q < N; ++q) {
+                    for (int l = 0; l < L; ++l) line.whole[q][l] = static_cast<double>(own[q * L + l]);
+                }
+                for (int q = 0; q < T; ++q) {
+                    for (int l = 0; l < 4; ++l) line.rest[q][l] = static_cast<double>(own[N * L + q * 4 + l]);
+                }
+                total.add(value_at<double>(columns, p), line);
             }
-            const Real *line = weights + static_cast<std::size_t>(columns.indices[p]) * classes + from;
-            const double x = value_at<double>(columns, p);
-            for (int q = 0; q < N; ++q) {
-                Vec<double, 4> part;  // (GCC would lower __builtin_convertvector to halves)
-                for (int l = 0; l < 4; ++l) part[l] = static_cast<double>(line[4 * q + l]);
-                total[q] += x * part;
+            double *to = sums + j * classes + from;
+            if (from + width <= classes) {
+                total.store_to(to);
+            } else {
+                double all[width];
+                total.store_to(all);
+                std::copy(all, all + (classes - from), to);
             }
         }
-        double *to = sums + j * classes + from;
-        for (int q = 0; q < N - 1; ++q) store<double, 4>(to + 4 * q, total[q]);
-        if (from + 4 * N <= classes) {
-            store<double, 4>(to + 4 * (N - 1), total[N - 1]);
-        } else {
-            for (std::size_t l = 0; l < classes - from - 4 * (N - 1); ++l) {
-                to[4 * (N - 1) + l] = total[N - 1][l];
-            }
-        }
     }
-}
+};
 
-template <int N, typename Real, typename Columns>
-TACIT_INLINE void count_blocks(const Columns &columns, std::size_t first, std::size_t last,
-                               const Real *weights, std::size_t classes, std::size_t from,
-                               double *sums) {
-    for (; from + 4 * (N - 1) < classes; from += 4 * N) {
-        count_block<N>(columns, first, last, weights, classes, from, sums);
-    }
-    if constexpr (N > 1) {
-        count_blocks<N - 1>(columns, first, last, weights, classes, from, sums);
-    }
-}
-
+template <int bytes>
 struct Count {
     template <typename Real, typename Columns>
     static TACIT_INLINE void run(Columns columns, std::size_t first, std::size_t last,
                                  const Real *weights, std::size_t classes, double *sums) {
-        count_blocks<6>(columns, first, last, weights, classes, 0, sums);
+        constexpr int L = bytes / sizeof(double);
+        by_width<CountBlock, L, 24 / L>(classes, columns, first, last, weights, classes, sums);
     }
 };
 

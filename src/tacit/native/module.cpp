@@ -126,13 +126,14 @@ void multiply(Vector<Index> starts, Vector<Index> indices, Vector<Value> values,
         std::copy(table, table + inner * K, copy.begin());
         table = copy.data();
     }
-    const std::vector<double> nothing(2 * stride, 0.0);
+    const std::vector<double> nothing(stride, 0.0);
+    const tacit::Base<double> begin{nothing.data(), nothing.data(), nullptr, nullptr};
     tacit::share_ranges(rows, 256, threads, [&](std::size_t first, std::size_t last) {
         std::vector<double> scores(tacit::block * stride);
         for (std::size_t i = first; i < last; i += tacit::block) {
             const std::size_t count = std::min(tacit::block, last - i);
             double *whole = stride == K ? to + i * K : scores.data();
-            tacit::best<tacit::Score>(lines, i, count, table, K, nothing.data(), stride, whole);
+            tacit::widest<tacit::Score>(lines, i, count, table, K, begin, stride, whole);
             for (std::size_t r = 0; r < count && stride != K; ++r) {
                 std::memcpy(to + (i + r) * K, &scores[r * stride], K * sizeof(double));
             }

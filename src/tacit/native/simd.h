@@ -58,6 +58,19 @@ void best(Arguments... arguments) {
     }
 }
 
+// The same for kernels that are written for vectors of so many bytes.
+template <template <int> class Kernel, typename... Arguments>
+void widest(Arguments... arguments) {
+    static const int level = processor();
+    if (level == 2) {
+        avx512<Kernel<64>>(arguments...);
+    } else if (level == 1) {
+        avx2<Kernel<32>>(arguments...);
+    } else {
+        plain<Kernel<32>>(arguments...);
+    }
+}
+
 // L numbers, and the integers that have their bits. (A vector type loses its alignment as a
 // template argument: hence the struct, and memcpy to load from anywhere.)
 template <typename Real, int L>
