@@ -83,14 +83,15 @@ def full_round(X: Any, K: int) -> tuple[Work, Any, NaiveBayes, Any]:
     rng = np.random.default_rng(1)
     with engine.kernel_threads(None):
         start = model.start(rows, rng.dirichlet(np.ones(K), X.shape[0]))
-        statistics_ = model.expect(start, rows)
+        state = {"statistics": model.expect(start, rows)}
 
     def work() -> object:
         assert rows.memory is not None
         rows.memory.rounds = bags.RESUM
-        with engine.one_blas_thread(), engine.kernel_threads(None):
-            params = model.maximize(statistics_)
-            return model.expect(params, rows), model.log_prior(params)
+        with engine.kernel_threads(None):
+            params = model.maximize(state["statistics"])
+            state["statistics"] = model.expect(params, rows)
+            return model.log_prior(params)
 
     return work, start, model, rows
 

@@ -35,7 +35,9 @@ def test_sparse_products(seed, rows, columns, classes, density, index, value):
             np.testing.assert_array_equal(engine.multiply(X, dense), one)
     labels = sparse.csr_array((rng.random((rows, classes)) < 0.3) * rng.random((rows, classes)))
     expected = (labels.T @ X).toarray()
-    np.testing.assert_allclose(engine.tally(labels, X), expected, rtol=1e-12, atol=1e-6)
+    counts, totals = engine.tally(labels, X)
+    np.testing.assert_allclose(counts, expected, rtol=1e-12, atol=1e-6)
+    np.testing.assert_allclose(totals, expected.sum(axis=1), rtol=1e-12, atol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(0, 2), (1, 1), (7, 2), (50, 5)])

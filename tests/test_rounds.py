@@ -47,7 +47,8 @@ def arrays(value):
     """Return the arrays in a record of statistics."""
     if isinstance(value, np.ndarray):
         return [value]
-    return [array for part in vars(value).values() for array in arrays(part) if part is not None]
+    parts = [part for part in vars(value).values() if part is not None]
+    return [array for part in parts for array in arrays(part)]
 
 
 def compare(found: ClassCounts, expected: ClassCounts, rounded: bool, size: float) -> None:

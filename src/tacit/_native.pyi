@@ -6,6 +6,28 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[Any]
 
+class Update64:
+    def __init__(
+        self,
+        table: Numbers,
+        mean: Floats,
+        constants: Floats,
+        alpha: Floats,
+        log_totals: Floats,
+        seen: Floats | None,
+        known: Floats | None,
+        occupied: npt.NDArray[np.bool_] | None,
+    ) -> None: ...
+    @property
+    def density(self) -> float: ...
+    @property
+    def bounded(self) -> bool: ...
+    @property
+    def score(self) -> float: ...
+    def prepare(self, counts: Floats, threads: int) -> None: ...
+
+class Update32(Update64): ...
+
 class Bags:
     def __init__(
         self,
@@ -26,6 +48,7 @@ class Bags:
         self,
         table: Numbers,
         constants: Floats,
+        shift: Floats | None,
         evidence: Floats | None,
         weight: Floats | None,
         prior: Floats,
@@ -41,9 +64,9 @@ class Bags:
         weights: Numbers,
         out: Floats,
         totals: Floats,
-        table: Numbers | None,
+        update: Update32 | Update64 | None,
         threads: int,
-    ) -> float: ...
+    ) -> None: ...
     def shift(
         self,
         moved: npt.NDArray[np.int64],
@@ -51,13 +74,14 @@ class Bags:
         before: Floats,
         out: Floats,
         totals: Floats,
-        table: Numbers | None,
+        update: Update32 | Update64 | None,
         threads: int,
-    ) -> float: ...
+    ) -> None: ...
     def expect_odds(
         self,
         table: npt.NDArray[np.float32],
         constant: float,
+        shift: float,
         weight: Floats | None,
         kept: npt.NDArray[np.float32],
         classes: Floats,
@@ -69,9 +93,9 @@ class Bags:
         both: Floats,
         out: Floats,
         totals: Floats,
-        table: npt.NDArray[np.float32] | None,
+        update: Update32 | None,
         threads: int,
-    ) -> float: ...
+    ) -> None: ...
     def gather(self, table: npt.NDArray[np.float32], classes: int, threads: int) -> float: ...
 
 class Codes:
@@ -132,23 +156,21 @@ def tally(
     labels: npt.NDArray[np.int64],
     weights: Floats,
     counts: Floats,
+    totals: Floats,
     threads: int,
 ) -> None: ...
 def add(a: Floats, b: Floats, out: Floats, threads: int) -> None: ...
 def log_shares(
     counts: Floats, alpha: Floats, log_totals: Floats, log_p: Floats, threads: int
-) -> None: ...
+) -> tuple[float, float]: ...
 def log_odds(
-    ones: Floats, zeros: Floats, alpha: Floats, log_p: Floats, log_not: Floats, threads: int
-) -> None: ...
-def expected_logs(weights: Floats, counts: Floats, alpha: Floats, threads: int) -> float: ...
-def prepare(
-    counts: Floats,
-    others: Floats | None,
+    ones: Floats,
+    zeros: Floats | None,
+    seen: Floats,
     alpha: Floats,
-    log_totals: Floats,
-    table: Numbers,
-    mean: Floats,
-    constants: Floats,
+    log_p: Floats,
+    log_not: Floats,
     threads: int,
-) -> tuple[float, bool]: ...
+) -> tuple[float, float]: ...
+def expected_logs(weights: Floats, counts: Floats, alpha: Floats, threads: int) -> float: ...
+def occupied(counts: Floats, lines: npt.NDArray[np.bool_], threads: int) -> None: ...

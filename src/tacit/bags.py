@@ -7,6 +7,7 @@ kernel goes from the weights straight to posteriors and their sums, by rows and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -18,7 +19,17 @@ from scipy import sparse
 from tacit import engine
 from tacit.numerics import Array, expected_log
 
-__all__ = ["Bags", "Expected", "Memory", "Weights", "bags", "expect"]
+__all__ = [
+    "Bags",
+    "Found",
+    "Known",
+    "Memory",
+    "Smoothing",
+    "Weights",
+    "bags",
+    "by_column",
+    "expect",
+]
 
 # From so many products of an entry and a class on, posteriors are kept in float32: their error,
 # about 1e-7, is then far below what the data can tell, and a round takes half the time.
@@ -72,18 +83,22 @@ class Bags:
         arrays = engine.arrays(self.table)
         return kernels.Bags(*arrays, self.width, self.rows, engine.threads(self.table.nnz))
 
-    def sums(self, weights: Any) -> Array:
-        """Return weights.T @ values, of shape (K, d), for weights dense or CSR of shape (n, K)."""
+    def sums(self, weights: Any) -> tuple[Array, Array]:
+        """Return weights.T @ values, of shape (K, d), for weights dense or CSR of shape (n, K).
+
+        And what it sums up to, of shape (K,).
+        """
         if sparse.issparse(weights):
-            return np.asarray(engine.tally(weights, self.values))
+            return engine.tally(weights, self.values)
         if engine.native() is None:
-            return np.asarray((self.values.T @ weights).T)
+            words = np.asarray((self.values.T @ weights).T)
+            return words, words.sum(axis=1)
         n, K = weights.shape
         flat = np.zeros(n * K + SLACK)
         flat[: n * K] = np.ascontiguousarray(weights).ravel()
         out, totals = np.empty((self.width, K)), np.empty(K)
         self.packed.count(flat, out, totals, None, engine.threads(self.packed.entries * K))
-        return out.T
+        return out.T, totals
 
 
 def bags(X: Any) -> Bags:
@@ -96,7 +111,8 @@ def bags(X: Any) -> Bags:
     return Bags(X)
 
 
-class Weights(NamedTuple):
+@dataclass(frozen=True)
+class Weights:
     """Weights of the columns for each class, as the kernels take them.
 
     Attributes
@@ -108,14 +124,41 @@ class Weights(NamedTuple):
         Those means.
     constants : ndarray of shape (K,)
         What is added for each class.
+    shift : ndarray of shape (K,), optional
+        What is added to all weights of a class.
+    density : float
+        The log density of the smoothing.
+    bounded : bool
+        Whether all weights are below +inf.
     """
 
     table: Any
     mean: Array
     constants: Array
+    shift: Array | None
+    density: float
+    bounded: bool
 
 
-class Expected(NamedTuple):
+class Smoothing(NamedTuple):
+    """What it takes to get from counts to weights.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape () or (d,)
+        What is added to every count.
+    log_totals : ndarray of shape (K,)
+        Log of what the smoothed counts are divided by.
+    seen : ndarray of shape (K,), optional
+        How often each class was, if the weights are those of presence and absence.
+    """
+
+    alpha: Array
+    log_totals: Array
+    seen: Array | None = None
+
+
+class Found(NamedTuple):
     """What the E-step expects: the log-likelihood, the counts of classes, (K,), and of words.
 
     `words` has shape (K, d), and `totals`, of shape (K,), their sums.
@@ -134,85 +177,162 @@ class Memory:
     Attributes
     ----------
     table : ndarray, optional
-        Room for the weights.
+        Room for the weights; `mean` and `constants` for what goes with them.
+    ready : ndarray of shape (d, K), optional
+        The counts that the table has been made from, by `smoothing`, with `density` and `bounded`.
     kept : ndarray, optional
         The posteriors of the last round, row by row.
     words : ndarray of shape (d, K), optional
         The sums over them.
     rounds : int
         How many rounds ago all of them were summed up.
-    columns : ndarray of shape (d,), optional
-        The sum of each column.
+    columns, all_columns : ndarray of shape (d,), optional
+        The sum of each column, without labelled rows and with them.
+    occupied : ndarray of shape (d,), optional
+        The columns that labelled rows have entries in.
     """
 
     table: Any = None
+    mean: Any = None
+    constants: Any = None
+    ready: Any = None
+    smoothing: Smoothing | None = None
+    density: float = 0.0
+    bounded: bool = True
     kept: Any = None
     words: Any = None
     rounds: int = 0
     columns: Any = None
+    all_columns: Any = None
+    occupied: Any = None
 
-    def table_for(self, features: Bags, K: int) -> Any:
-        """Return room for the weights of K classes, in float32 where that will do."""
+    def update(self, smoothing: Smoothing, known: Array | None = None) -> Any:
+        """Return what makes the weights of the next round, for the kernels."""
+        kernels = engine.native()
+        assert kernels is not None
+        if known is not None and self.occupied is None:
+            self.occupied = np.empty(len(known), bool)
+            kernels.occupied(known, self.occupied, engine.threads(known.size))
+        kind = kernels.Update32 if self.table.dtype == np.float32 else kernels.Update64
+        alpha, log_totals, seen = smoothing
+        places = self.table, self.mean, self.constants
+        return kind(*places, np.atleast_1d(alpha), log_totals, seen, known, self.occupied)
+
+    def _fits(self, smoothing: Smoothing) -> bool:
+        """Return whether the table has been made in this way, but for the totals of words."""
+        seen = None if self.smoothing is None else self.smoothing.seen
+        return (smoothing.seen is seen) or bool(np.all(smoothing.seen == seen))
+
+    def note(self, counts: Array | None, smoothing: Smoothing, update: Any) -> None:
+        """Remember what the table has been made from."""
+        self.ready, self.smoothing = counts, smoothing
+        self.density, self.bounded = update.density, update.bounded
+
+    def weights(self, features: Bags, counts: Array, smoothing: Smoothing) -> Weights:
+        """Return the weights of counts, of shape (K, d): the table may hold them already."""
+        K, d = counts.shape
         if self.table is None:
             packed = features.packed
             single = packed.entries * K >= SINGLE_FROM and packed.small
-            real = np.float32 if single else np.float64
-            self.table = np.zeros(features.width * (2 * K + 1) + SLACK, real)
-        return self.table
+            self.table = np.zeros(d * (2 * K + 1) + SLACK, np.float32 if single else np.float64)
+            self.mean, self.constants = np.empty(d), np.empty(K)
+        if self.ready is None or counts.base is not self.ready or not self._fits(smoothing):
+            update = self.update(smoothing)
+            update.prepare(by_column(counts), engine.threads(16 * counts.size))
+            self.note(None, smoothing, update)
+        assert self.smoothing is not None
+        shift, density = None, self.density
+        if not np.array_equal(self.smoothing.log_totals, smoothing.log_totals):
+            shift = self.smoothing.log_totals - smoothing.log_totals
+            total = smoothing.alpha.sum() if smoothing.alpha.ndim else d * smoothing.alpha
+            density += float(total * shift.sum())
+        return Weights(self.table, self.mean, self.constants, shift, density, self.bounded)
+
+
+def by_column(counts: Array) -> Array:
+    """Return a table of shape (K, d) with a line for each column, as the kernels keep it."""
+    return np.ascontiguousarray(counts.T)
+
+
+class Known(NamedTuple):
+    """Counts of labelled rows: of classes, (K,), and of words, (d, K)."""
+
+    classes: Array
+    words: Array
 
 
 def expect(
     features: Bags,
     weights: Weights,
+    smoothing: Callable[[Array], Smoothing],
     log_prior: Array,
     evidence: Array | None,
     weight: Array | None,
     hard: bool,
     own: Memory,
+    known: Known | None,
     smoothed: bool,
-) -> Expected:
+) -> Found:
     """Return what the E-step expects of rows under weights, in one pass and with exact zeros.
 
     With the memory `own` of the round before, and if few rows moved, only what they changed is
-    added to the sums; not so without smoothing, where a sum may have to be exactly zero.
+    added to the sums; not so without smoothing, where a sum may have to be exactly zero. On the
+    way, `own` gets the weights that the sums give by ``smoothing(classes)``. Labelled rows, whose
+    posterior is `known`, are counted in, and so is their log-likelihood.
     """
     packed, K = features.packed, len(log_prior)
     threads = engine.threads(packed.entries * K)
     if own.columns is None:
-        own.columns = _column_sums(features, weight)
+        own.columns = own.all_columns = _column_sums(features, weight)
+        if known is not None:
+            own.all_columns = own.columns + known.words.sum(axis=1)
+    rows = len(features) if weight is None else float(weight.sum())
+    rows += 0.0 if known is None else float(known.classes.sum())
     constants = weights.constants + log_prior
     middle = float(constants[np.isfinite(constants)].mean())
     constants -= middle
     single, finite = weights.table.dtype == np.float32, bool(np.isfinite(constants).all())
     classes, totals = np.empty(K), np.empty(K)
     words = np.empty((features.width, K))
+    score = middle * rows + float(own.all_columns @ weights.mean)  # before the means are made anew
+    shift = weights.shift
+
+    def next_table() -> tuple[Smoothing, Any]:
+        if known is None:
+            return (following := smoothing(classes)), own.update(following)
+        np.add(classes, known.classes, out=classes)
+        return (following := smoothing(classes)), own.update(following, known.words)
+
     if K == 2 and single and smoothed and evidence is None and not hard and finite:
-        odds, table = float(constants[1] - constants[0]), weights.table
+        odds = float(constants[1] - constants[0]), 0.0 if shift is None else shift[1] - shift[0]
         kept = np.empty(len(features), np.float32)
-        log_odds = np.ascontiguousarray(2.0 * table[1 : 2 * features.width : 2])
-        entropy = packed.expect_odds(log_odds, odds, weight, kept, classes, threads)
-        score = packed.count_odds(kept, own.columns, words, totals, table, threads)
+        log_odds = np.ascontiguousarray(2.0 * weights.table[1 : 2 * features.width : 2])
+        entropy = packed.expect_odds(log_odds, *odds, weight, kept, classes, threads)
+        following, sums = next_table()
+        packed.count_odds(kept, own.columns, words, totals, sums, threads)
     else:
-        again = own.kept is not None and single and smoothed
+        again = own.kept is not None and single and smoothed and own.rounds < RESUM
         if own.kept is None:
             own.kept = np.zeros(len(features) * K + SLACK, weights.table.dtype)
-        known = evidence, weight, log_prior, hard
+        given = evidence, weight, log_prior, hard
         state = own.kept, classes, again, STILL
-        entropy, moved = packed.expect(weights.table, constants, *known, *state, threads)
-        if moved is not None and own.rounds < RESUM:
-            before = *moved, own.words
-            score = packed.shift(*before, words, totals, weights.table, threads)
+        entropy, moved = packed.expect(weights.table, constants, shift, *given, *state, threads)
+        following, sums = next_table()
+        if moved is not None:
+            packed.shift(*moved, own.words, words, totals, sums, threads)
             own.rounds += 1
         else:
-            score = packed.count(own.kept, words, totals, weights.table, threads)
+            packed.count(own.kept, words, totals, sums, threads)
             own.rounds = 0
         own.words = words
+    own.note(words, following, sums)
+    score += sums.score + expected_log(classes, constants)
+    if shift is not None:
+        score += float(totals @ shift)
     if evidence is not None:
         posteriors = own.kept[:-SLACK].astype(np.float64).reshape(evidence.shape)
         score += expected_log(posteriors, evidence)
-    rows = len(features) if weight is None else float(weight.sum())
-    score += float(own.columns @ weights.mean) + middle * rows + expected_log(classes, constants)
-    return Expected(entropy + score, classes, words.T, totals)
+    return Found(entropy + score, classes, words.T, totals)
 
 
 def _column_sums(features: Bags, weight: Array | None) -> Array:

@@ -222,6 +222,8 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             merged, which = collapse(model, select(rows, loop, labels))
         chunks = [] if merged is None else list(merged.chunks())
         fixed = count_known(model, rows, known, labels) if known.any() else None
+        if chunks:
+            chunks[0] = replace(chunks[0], known=fixed)
         n_starts = 1
         if chunks and previous is None and starts.is_random(self.init, labels, weight):
             n_starts = self.n_init
@@ -241,7 +243,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
                 model,
                 [chunk.fresh() for chunk in chunks],
                 start,
-                fixed=fixed,
+                fixed=None if chunks else fixed,
                 max_iter=self.max_iter,
                 tol=self.tol * weight.sum(),
                 callback=watch.after_round,

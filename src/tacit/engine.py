@@ -281,23 +281,24 @@ def add(a: Any, b: Any) -> Any:
     return out
 
 
-def tally(labels: Any, matrix: Any) -> Any:
-    """Return labels.T @ matrix, dense, for two CSR matrices of floats of which labels is narrow.
+def tally(labels: Any, matrix: Any) -> tuple[Any, Any]:
+    """Return labels.T @ matrix, dense, for CSR matrices of which labels is narrow; and its sums.
 
     Examples
     --------
     >>> from scipy import sparse
     >>> tally(sparse.csr_array([[0.0, 1.0], [2.0, 0.0]]), sparse.csr_array([[3.0], [4.0]]))
-    array([[8.],
-           [3.]])
+    (array([[8.],
+           [3.]]), array([8., 3.]))
     """
     kernels = native()
     if kernels is None:
-        return (labels.T.tocsr() @ matrix).toarray()
-    counts = np.zeros((matrix.shape[1], labels.shape[1]))
-    starts, codes = labels.indptr.astype(np.int64), labels.indices.astype(np.int64)
-    kernels.tally(*arrays(matrix), starts, codes, labels.data, counts, threads(len(matrix.data)))
-    return counts.T
+        counts = (labels.T.tocsr() @ matrix).toarray()
+        return counts, counts.sum(axis=1)
+    counts, totals = np.empty((matrix.shape[1], labels.shape[1])), np.empty(labels.shape[1])
+    given = labels.indptr.astype(np.int64), labels.indices.astype(np.int64), labels.data
+    kernels.tally(*arrays(matrix), *given, counts, totals, threads(len(matrix.data)))
+    return counts.T, totals
 
 
 def expect(model: Any, params: Any, chunks: Sequence[Any], n_jobs: int | None) -> Iterable[Any]:

@@ -85,7 +85,9 @@ class NaiveBayes:
 
     def log_joint_rows(self, params: Params, features: Any, fitting: bool = False) -> Array:
         """Return log p(x, y) of each row and class (S6, W (11))."""
-        return self.family.score(params.features, features, fitting) + params.class_log_prior
+        scores = self.family.score(params.features, features, fitting)
+        scores += params.class_log_prior
+        return scores
 
     def posterior(
         self, params: Params, rows: Rows, fitting: bool = False
@@ -111,8 +113,14 @@ class NaiveBayes:
     def expect(self, params: Params, rows: Rows) -> ClassCounts:
         """Return soft counts: C Fig. 1 step 1, W (21) and (22), L "E-step"."""
         found = self.family.expect(params.features, rows, params.class_log_prior, self.hard)
-        if found is not None:
-            return ClassCounts(*found)
+        counts = self._expect(params, rows) if found is None else ClassCounts(*found[:3])
+        known: ClassCounts | None = rows.known
+        if known is None or (found is not None and found.with_known):
+            return counts
+        likelihood = counts.log_likelihood + self.log_joint(params, known)
+        return replace(known + counts, log_likelihood=likelihood)
+
+    def _expect(self, params: Params, rows: Rows) -> ClassCounts:
         responsibilities, log_p, joint = self.posterior(params, rows, fitting=True)
         if self.hard:  # H "Hidden class variable"
             best = responsibilities.argmax(axis=1)

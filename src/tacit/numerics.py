@@ -54,13 +54,16 @@ def ratio(counts: Array, totals: Array, fallback: npt.ArrayLike) -> Array:
 def dot(X: Any, log_p: Array) -> Array:
     """Return X @ log_p.T where X >= 0 and 0 · -inf = 0 (S10): a count of zero asks nothing.
 
+    A sparse X stores no zeros.
+
     Examples
     --------
     >>> dot(np.array([[0.0, 1.0], [1.0, 1.0]]), np.array([[-np.inf, -2.0]]))
     array([[ -2.],
            [-inf]])
     """
-    if log_p.min(initial=0.0) > -np.inf:
+    kernel = sparse.issparse(X) and engine.native() is not None  # it visits what is stored alone
+    if kernel or log_p.min(initial=0.0) > -np.inf:
         return times(X, log_p.T)
     impossible = np.isneginf(log_p)
     result = times(X, np.where(impossible, 0.0, log_p).T)
@@ -125,7 +128,7 @@ def normalize(log_joint: Array) -> tuple[Array, Array]:
 
 
 def log_normalize(log_joint: Array) -> tuple[Array, Array]:
-    """Return log p(y | x) and log p(x) of each row, given log p(x, y).
+    """Return log p(y | x) and log p(x) of each row, given log p(x, y), which may be overwritten.
 
     A row that is impossible under every class stays as it is, and its log p(x) is -inf.
 
@@ -137,7 +140,7 @@ def log_normalize(log_joint: Array) -> tuple[Array, Array]:
     """
     kernels = engine.native()
     if kernels is not None:
-        log_posterior, log_p = np.array(log_joint, order="C"), np.empty(len(log_joint))
+        log_posterior, log_p = np.ascontiguousarray(log_joint), np.empty(len(log_joint))
         kernels.normalize(log_posterior, log_p, True, engine.threads(8 * log_posterior.size))
         return log_posterior, log_p
     log_p = normalize(log_joint)[1]

@@ -57,9 +57,13 @@ class Cells:
         observed = None if self.observed is None else self.observed[rows]
         return Cells(self.values[rows], None if observed is None or observed.all() else observed)
 
-    def sums(self, weights: Any) -> Array:
-        """Return weights.T @ values, of shape (K, d), for weights dense or CSR of shape (n, K)."""
-        return np.asarray(weights.T @ self.values)
+    def sums(self, weights: Any) -> tuple[Array, Array]:
+        """Return weights.T @ values, of shape (K, d), for weights dense or CSR of shape (n, K).
+
+        And what it sums up to, of shape (K,).
+        """
+        found = np.asarray(weights.T @ self.values)
+        return found, found.sum(axis=1)
 
     @property
     def chunk(self) -> int:
@@ -136,12 +140,15 @@ class Rows:
         None when every row counts once.
     memory : Memory, optional
         What the rounds of one fit leave for the next.
+    known : statistics, optional
+        Those of rows whose label is known, which are counted with these: their posterior is too.
     """
 
     features: Features
     evidence: Array | None = None
     weight: Array | None = None
     memory: Memory | None = None
+    known: Any = None
 
     def __len__(self) -> int:
         return len(self.features)

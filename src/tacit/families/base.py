@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,19 @@ from scipy import sparse
 from tacit.numerics import Array, expected_log
 from tacit.rows import Rows
 
-__all__ = ["Family", "Smoothed", "is_labelled"]
+__all__ = ["Expected", "Family", "Smoothed", "is_labelled"]
+
+
+class Expected(NamedTuple):
+    """What is expected of rows: their log-likelihood, counts of classes, (K,), and statistics.
+
+    `with_known` says whether the labelled rows that come with them are in it.
+    """
+
+    log_likelihood: float
+    classes: Array
+    statistics: Any
+    with_known: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,13 +77,10 @@ class Family(ABC):
         `params` say what to expect of cells whose statistics depend on it (see `complete`).
         """
 
-    def expect(
-        self, params: Any, rows: Rows, log_prior: Array, hard: bool
-    ) -> tuple[float, Array, Any] | None:
+    def expect(self, params: Any, rows: Rows, log_prior: Array, hard: bool) -> Expected | None:
         """Score, normalise and count in one go, if there is a kernel for it; else return None.
 
-        Returns the log-likelihood, the counts of the classes and the statistics, of rows with the
-        class prior `log_prior` (see `tacit.naivebayes.NaiveBayes.expect`, whose way is the oracle).
+        The class prior is `log_prior`. (`tacit.naivebayes.NaiveBayes.expect` is the oracle.)
         """
         return None
 

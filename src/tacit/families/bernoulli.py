@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,10 @@ from scipy import sparse
 from sklearn.preprocessing import binarize
 
 from tacit import engine
-from tacit.bags import Bags, Weights, bags
+from tacit.bags import Bags, Smoothing, bags, by_column
 from tacit.em import Sums
-from tacit.families.linear import Linear, Ratios, by_column
+from tacit.families.base import Expected
+from tacit.families.linear import Linear, Ratios
 from tacit.numerics import Array, dot, expected_log, log, ratio, times
 from tacit.rows import Cells, Rows, cells
 
@@ -24,27 +25,43 @@ __all__ = ["Bernoulli"]
 MOST_BITS = 64
 
 
+def _rest(ones: Array, seen: Array) -> Array:
+    """Return seen - ones; what is left by the rounding of the two sums is none."""
+    zeros = seen - ones
+    zeros[zeros < 1e-13 * seen] = 0.0
+    return zeros
+
+
 @dataclass(frozen=True)
 class Params(Ratios):
     """p(x_j = 1 | y) and p(x_j = 0 | y): the counts of ones and zeros, smoothed by alpha.
 
-    `seen` is their sum, of shape (K, d), or (K, 1) where that is the same for all columns.
+    Attributes
+    ----------
+    seen : ndarray of shape (K, d) or (K, 1)
+        How many cells were seen; (K, 1) where that is the same for all columns.
+    given_zeros : ndarray of shape (K, d), optional
+        The zeros among them, if they were counted and are not just the rest.
     """
 
-    zeros: Array
     seen: Array
+    given_zeros: Array | None = None
 
     @cached_property
     def _logs(self) -> tuple[Array, Array]:
         """The smoothed ratios of counts, C (3), H, W (14); 1/2 where nothing was seen."""
         kernels, (K, d) = engine.native(), self.counts.shape
+        given = self.given_zeros
         if kernels is None:
-            totals = self.counts + self.zeros + 2.0 * self.alpha
+            zeros = _rest(self.counts, self.seen) if given is None else given
+            totals = self.counts + zeros + 2.0 * self.alpha
             p = ratio(self.counts + self.alpha, totals, 0.5)
-            return log(p), log(ratio(self.zeros + self.alpha, totals, 0.5))
+            return log(p), log(ratio(zeros + self.alpha, totals, 0.5))
         tables = np.empty((d, K)), np.empty((d, K))
-        pieces = by_column(self.counts), by_column(self.zeros), np.atleast_1d(self.alpha)
-        kernels.log_odds(*pieces, *tables, engine.threads(32 * K * d))
+        pieces = by_column(self.counts), None if given is None else by_column(given)
+        seen, alpha = np.ascontiguousarray(self.seen[:, 0]), np.atleast_1d(self.alpha)
+        threads = engine.threads(32 * K * d)
+        self.note(*kernels.log_odds(*pieces, seen, alpha, *tables, threads))
         return tables[0].T, tables[1].T
 
     @property
@@ -67,25 +84,43 @@ class Params(Ratios):
         """The log-likelihood of a row without any feature, of shape (K,)."""
         return np.asarray(self.log_not.sum(axis=1))
 
-    def weights(self, table: Any) -> Weights | None:
-        """Return the log-odds; the constants are the sums of log_not: every feature absent."""
-        totals = self.seen + 2.0 * self.alpha
-        if totals.shape[1] > 1 or not totals.all():
-            return None
-        weights, doubtful = self._prepare(table, self.zeros, np.log(totals[:, 0]))
-        return weights if doubtful else None  # the absence of a certain feature is another matter
+    @property
+    def smoothing(self) -> Smoothing | None:
+        """How the counts become log-odds, the sums of log_not being what is added for a class."""
+        found = self.following(self.seen[:, 0])
+        return None if self.seen.shape[1] > 1 or np.isinf(found.log_totals).any() else found
+
+    def following(self, classes: Array) -> Smoothing:
+        """Return how counts become log-odds after these counts of classes."""
+        return Smoothing(self.alpha, log(classes + 2.0 * self.alpha), classes)
 
 
 @dataclass(frozen=True)
 class Counts(Sums):
-    """Soft counts of ones and of zeros among the observed cells, each of shape (K, d).
+    """Soft counts of ones among the observed cells, of shape (K, d), and of these.
 
-    `seen`, their sum, has the shape (K, 1) where that is the same for all columns.
+    `seen` has the shape (K, 1) where it is the same for all columns. `given_zeros` are those that
+    were counted, where they are not just the rest.
     """
 
     ones: Array
-    zeros: Array
     seen: Array
+    given_zeros: Array | None = None
+
+    @property
+    def zeros(self) -> Array:
+        """Soft counts of zeros, of shape (K, d)."""
+        return _rest(self.ones, self.seen) if self.given_zeros is None else self.given_zeros
+
+    def __add__(self, other: Self) -> Self:
+        given = self.given_zeros is not None or other.given_zeros is not None
+        ones = engine.add(self.ones, other.ones)
+        return replace(
+            self,
+            ones=ones,
+            seen=self.seen + other.seen,
+            given_zeros=self.zeros + other.zeros if given else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -137,37 +172,36 @@ class Bernoulli(Linear):
         # Every feature absent, corrected where one is present: only non-zeros are visited. A
         # feature that is certain (log_not = -inf) has no such correction: its absence is counted.
         log_not = params.log_not
-        if log_not.min(initial=0.0) > -np.inf:
-            return np.asarray(dot(X, params.log_odds) + params.all_absent)
+        if np.isfinite(params.all_absent).all():
+            scores: Array = dot(X, params.log_odds)
+            scores += params.all_absent
+            return scores
         certain = np.isneginf(log_not)
         log_not = np.where(certain, 0.0, log_not)
-        scores: Array = dot(X, params.log_p - log_not) + log_not.sum(axis=1)
+        scores = dot(X, params.log_p - log_not) + log_not.sum(axis=1)
         present = times(X, certain.T.astype(np.float64))
         scores[present < certain.sum(axis=1)] = -np.inf
         return scores
 
     def count(self, features: Cells | Bags, weights: Any, params: Params | None = None) -> Counts:
         """Sum the weights of ones and of zeros: the numerators of W (20), H, C Fig. 1."""
-        ones = features.sums(weights)
+        ones, totals = features.sums(weights)
         classes = np.asarray(weights.sum(axis=0), dtype=np.float64).reshape(-1, 1)
         if isinstance(features, Bags):
-            return self._counts(ones, classes, classes)
+            return self._counts(ones, totals, classes)
         X, observed = features.values, features.observed
         if observed is None:
-            return Counts(ones, np.asarray(weights.T @ (1.0 - X)), classes)
+            return Counts(ones, classes, np.asarray(weights.T @ (1.0 - X)))
         zeros = np.asarray(weights.T @ (observed - X))
-        return Counts(ones, zeros, ones + zeros)
+        return Counts(ones, ones + zeros, zeros)
 
     def _counts(self, words: Array, totals: Array, classes: Array) -> Counts:
-        seen = classes.reshape(-1, 1)
-        zeros = seen - words
-        if zeros.min(initial=np.inf) < 1e-13 * seen.max(initial=0.0):
-            zeros[zeros < 1e-13 * seen] = 0.0  # the rounding of the two sums: none was zero
-        return Counts(words, zeros, seen)
+        return Counts(words, classes.reshape(-1, 1))
 
-    def expect(
-        self, params: Ratios, rows: Rows, log_prior: Array, hard: bool
-    ) -> tuple[float, Array, Any] | None:
+    def _words(self, statistics: Counts) -> Array:
+        return statistics.ones
+
+    def expect(self, params: Ratios, rows: Rows, log_prior: Array, hard: bool) -> Expected | None:
         """Score, normalise and count in one pass of the kernels, dense rows as categories."""
         features = rows.features
         if not isinstance(features, Cells):
@@ -181,7 +215,7 @@ class Bernoulli(Linear):
         log_likelihood, classes, counts = features.bits.expect(table, given, log_prior, hard)
         zeros, ones = counts[::2].T, counts[1::2].T
         seen = classes[:, None] if features.observed is None else ones + zeros
-        return log_likelihood, classes, Counts(ones, zeros, seen)
+        return Expected(log_likelihood, classes, Counts(ones, seen, zeros))
 
     def keys(self, features: Cells | Bags) -> npt.NDArray[np.uint8] | None:
         """Return a line of bytes for each row of a dense table, the same for equal rows."""
@@ -192,7 +226,7 @@ class Bernoulli(Linear):
     def maximize(self, statistics: Counts) -> Params:
         """Return the smoothed ratios of counts, C (3), H, W (14)."""
         alpha = np.asarray(self.alpha)
-        return Params(statistics.ones, alpha, statistics.zeros, statistics.seen)
+        return Params(statistics.ones, alpha, statistics.seen, statistics.given_zeros)
 
     def log_prior(self, params: Params) -> float:
         """Return the log density of Beta(alpha + 1, alpha + 1) at the params (H, S13)."""
@@ -202,13 +236,21 @@ class Bernoulli(Linear):
 
     def log_joint(self, params: Params, statistics: Counts) -> float:
         """Return C (16) without the class prior's part."""
+        own = params.own_score if statistics.ones is params.counts else None
+        if own is not None:
+            return own
         return expected_log(statistics.ones, params.log_p) + expected_log(
             statistics.zeros, params.log_not
         )
 
     def reorder(self, statistics: Counts, order: npt.NDArray[np.intp]) -> Counts:
         """Return the statistics with the classes in another order."""
-        return Counts(statistics.ones[order], statistics.zeros[order], statistics.seen[order])
+        given = statistics.given_zeros
+        return Counts(
+            statistics.ones[order],
+            statistics.seen[order],
+            None if given is None else given[order],
+        )
 
     def sample(
         self,

@@ -14,7 +14,7 @@ from scipy import sparse
 from tacit import engine
 from tacit.codes import Codes
 from tacit.em import Sums
-from tacit.families.base import Smoothed, is_labelled
+from tacit.families.base import Expected, Smoothed, is_labelled
 from tacit.numerics import Array, expected_log, log, ratio
 from tacit.rows import Rows
 
@@ -160,15 +160,13 @@ class Categorical(Smoothed):
             np.add.at(counts, column[column >= 0], weights[column >= 0])
         return Counts(counts)
 
-    def expect(
-        self, params: Params, rows: Rows, log_prior: Array, hard: bool
-    ) -> tuple[float, Array, Counts] | None:
+    def expect(self, params: Params, rows: Rows, log_prior: Array, hard: bool) -> Expected | None:
         """Score, normalise and count in one pass of the kernels."""
         features = rows.features
         if engine.native() is None or not isinstance(features, Codes):
             return None
         log_likelihood, classes, counts = features.expect(params.log_p, rows, log_prior, hard)
-        return log_likelihood, classes, Counts(counts)
+        return Expected(log_likelihood, classes, Counts(counts))
 
     def keys(self, features: Codes) -> npt.NDArray[np.uint8]:
         """Return a line of bytes for each row, the same for equal rows."""

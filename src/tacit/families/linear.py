@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tacit import bags, engine
-from tacit.bags import Bags, Weights
-from tacit.families.base import Smoothed
+from tacit.bags import Bags, Smoothing, by_column
+from tacit.families.base import Expected, Smoothed
 from tacit.numerics import Array, log
 from tacit.rows import Rows
 
@@ -27,41 +27,36 @@ class Ratios(ABC):
         Of what is there.
     alpha : ndarray of shape () or (d,)
         What is added to every count.
-    density : float, optional
-        The log density of the smoothing, once it has been seen on the way.
+    density, score : float, optional
+        The log density of the smoothing, and the expected log-likelihood of the data behind the
+        counts, once they have been seen on the way.
     """
 
     counts: Array
     alpha: Array
     density: ClassVar[float | None] = None
+    score: ClassVar[float | None] = None
+
+    log_p: ClassVar[Any]
+
+    @property
+    def own_score(self) -> float | None:
+        """The expected log-likelihood of the data behind the counts, if a kernel has seen it."""
+        self.log_p  # noqa: B018 - on the way to which it is seen
+        return self.score
+
+    def note(self, density: float, score: float) -> None:
+        """Keep what was seen on the way."""
+        self.__dict__.update(density=density, score=score)
+
+    @property
+    @abstractmethod
+    def smoothing(self) -> Smoothing | None:
+        """How the counts become weights for the kernels; None if these cannot take them."""
 
     @abstractmethod
-    def weights(self, table: Any) -> Weights | None:
-        """Return the weights for the kernels, in `table`; None if they cannot take them."""
-
-    def _prepare(self, table: Any, others: Array | None, log_totals: Array) -> tuple[Weights, bool]:
-        """Return the weights, and whether all are below +inf."""
-        kernels = engine.native()
-        assert kernels is not None
-        K, d = self.counts.shape
-        mean, constants = np.empty(d), np.empty(K)
-        density, doubtful = kernels.prepare(
-            by_column(self.counts),
-            None if others is None else by_column(others),
-            np.atleast_1d(self.alpha),
-            log_totals,
-            table,
-            mean,
-            constants,
-            engine.threads(16 * K * d),
-        )
-        self.__dict__["density"] = density
-        return Weights(table, mean, constants), doubtful
-
-
-def by_column(counts: Array) -> Array:
-    """Return a table of shape (K, d) with a line for each column, as the kernels keep it."""
-    return np.ascontiguousarray(counts.T)
+    def following(self, classes: Array) -> Smoothing:
+        """Return how counts become weights in the next round, after these counts of classes."""
 
 
 @dataclass(frozen=True)
@@ -74,29 +69,38 @@ class Linear(Smoothed):
     def _counts(self, words: Array, totals: Array, classes: Array) -> Any:
         """Return the statistics: sums of entries, (K, d) and (K,), and counts of the classes."""
 
-    def expect(
-        self, params: Ratios, rows: Rows, log_prior: Array, hard: bool
-    ) -> tuple[float, Array, Any] | None:
+    @abstractmethod
+    def _words(self, statistics: Any) -> Array:
+        """Return the sums of entries, (K, d)."""
+
+    def expect(self, params: Ratios, rows: Rows, log_prior: Array, hard: bool) -> Expected | None:
         """Score, normalise and count sparse rows in one pass of the kernels."""
-        features = rows.features
-        if engine.native() is None or not isinstance(features, Bags):
+        features, smoothing = rows.features, params.smoothing
+        if engine.native() is None or not isinstance(features, Bags) or smoothing is None:
             return None
         memory = rows.memory or bags.Memory()
-        weights = params.weights(memory.table_for(features, len(log_prior)))
-        if weights is None:
+        weights = memory.weights(features, params.counts, smoothing)
+        if not weights.bounded:  # the absence of a certain feature is another matter
             return None
+        params.__dict__["density"] = weights.density
+        known = None
+        if rows.known is not None:
+            words = self._words(rows.known.features)
+            known = bags.Known(rows.known.classes, by_column(words))
         found = bags.expect(
             features,
             weights,
+            params.following,
             log_prior,
             rows.evidence,
             rows.weight,
             hard,
             memory,
+            known,
             bool(np.all(np.asarray(self.alpha) > 0)),
         )
         statistics = self._counts(found.words, found.totals, found.classes)
-        return found.log_likelihood, found.classes, statistics
+        return Expected(found.log_likelihood, found.classes, statistics, with_known=True)
 
 
 def expected_logs(weights: Array, counts: Array, alpha: Any) -> float:

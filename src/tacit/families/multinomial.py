@@ -11,9 +11,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tacit import engine
-from tacit.bags import Bags, Weights, bags
+from tacit.bags import Bags, Smoothing, bags, by_column
 from tacit.em import Sums
-from tacit.families.linear import Linear, Ratios, by_column, expected_logs
+from tacit.families.linear import Linear, Ratios, expected_logs
 from tacit.numerics import Array, dot, expected_log, log, ratio
 from tacit.rows import Cells, cells
 
@@ -43,14 +43,19 @@ class Params(Ratios):
             return log(ratio(self.counts + self.alpha, totals, 1.0 / d))
         table = np.empty((d, K))
         pieces = by_column(self.counts), np.atleast_1d(self.alpha), self.log_totals
-        kernels.log_shares(*pieces, table, engine.threads(16 * K * d))
+        self.note(*kernels.log_shares(*pieces, table, engine.threads(16 * K * d)))
         return table.T
 
-    def weights(self, table: Any) -> Weights | None:
-        """Return log p(t | y); None if a class has no words, whose shares are uniform."""
+    @property
+    def smoothing(self) -> Smoothing | None:
+        """How the counts become log p(t | y); None if a class has no words: uniform shares."""
         if np.isinf(self.log_totals).any():
             return None
-        return self._prepare(table, None, self.log_totals)[0]
+        return Smoothing(self.alpha, self.log_totals)
+
+    def following(self, classes: Array) -> Smoothing:
+        """Return the same: the totals of the next round are not known before all is counted."""
+        return Smoothing(self.alpha, self.log_totals)
 
 
 @dataclass(frozen=True)
@@ -102,17 +107,21 @@ class Multinomial(Linear):
 
     def count(self, features: Cells | Bags, weights: Any, params: Params | None = None) -> Counts:
         """Sum words by class (L), with what is expected of missing cells."""
-        words = features.sums(weights)
+        words, totals = features.sums(weights)
         if isinstance(features, Cells) and features.observed is not None and params is not None:
             length, share = self._observed(params, features)
             weights = weights.toarray() if sparse.issparse(weights) else weights
             expected = ratio(weights * length, share, 0.0)
             words = words + (expected.T @ ~features.observed) * np.exp(params.log_p)
+            totals = words.sum(axis=1)
         classes = np.asarray(weights.sum(axis=0), dtype=np.float64).ravel()
-        return self._counts(words, words.sum(axis=1), classes)
+        return self._counts(words, totals, classes)
 
     def _counts(self, words: Array, totals: Array, classes: Array) -> Counts:
         return Counts(words, totals, classes)
+
+    def _words(self, statistics: Counts) -> Array:
+        return statistics.words
 
     def _observed(self, params: Params, features: Cells) -> tuple[Array, Array]:
         """Return each row's observed words, (n, 1), and their share of the vocabulary, (n, K)."""
@@ -135,6 +144,9 @@ class Multinomial(Linear):
 
     def log_joint(self, params: Params, statistics: Counts) -> float:
         """Return the expected log-likelihood of the words."""
+        own = params.own_score if statistics.words is params.counts else None
+        if own is not None:
+            return own
         if np.isinf(params.log_totals).any():
             return expected_log(statistics.words, params.log_p)
         of_words = expected_logs(statistics.words, params.counts, params.alpha)

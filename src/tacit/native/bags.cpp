@@ -4,9 +4,11 @@
 #include <nanobind/stl/optional.h>
 
 #include <optional>
+#include <tuple>
 
 #include "arrays.h"
 #include "sums.h"
+#include "tables.h"
 
 namespace tacit {
 namespace {
@@ -109,6 +111,7 @@ class Bags {
                             : scatter<std::int32_t>(rows, first, last, place);
             });
         });
+        side.last = total - 1;
         side.begin = side.bounds.data();
         side.end = side.begin + 1;
         cuts_ = cuts(side, slice);
@@ -121,15 +124,18 @@ class Bags {
     // Where `again`, `kept` holds the posteriors of a round before, and rows of which none moved by
     // more than `still` stay as they are there. Then what moved is returned as well: the rows and
     // by how much; or nothing, if too many did for it to be worth while.
+    //
+    // Scores are constants + table + the sum of the row times `shift`.
     template <typename Real>
     nb::object expect(Vector<const Real> table, Vector<const double> constants,
+                      std::optional<Vector<const double>> shift,
                       std::optional<Matrix<const double>> evidence,
                       std::optional<Vector<const double>> weight, Vector<const double> prior,
                       bool hard, Vector<Real> kept, Vector<double> classes, bool again, double still,
                       int threads) {
-        const std::size_t K = constants.shape(0), stride = padded<Real>(K), n = rows_.lines;
+        const std::size_t K = constants.shape(0), stride = padded(K), n = rows_.lines;
         check(table.shape(0) >= columns_ * K + slack && kept.shape(0) >= n * K + slack && classes.shape(0) == K && prior.shape(0) == K && threads >= 1 &&
-                  (!evidence || (evidence->shape(0) == n && evidence->shape(1) == K)) &&
+                  (!shift || shift->shape(0) == K) && (!evidence || (evidence->shape(0) == n && evidence->shape(1) == K)) &&
                   (!weight || weight->shape(0) == n),
               "shapes differ");
         constexpr Real infinity = std::numeric_limits<Real>::infinity();
@@ -139,7 +145,8 @@ class Bags {
             base[k] = static_cast<Real>(constants.data()[k]);
             if (base[k] > -infinity) base[stride + k] = static_cast<Real>(constants.data()[k] - base[k]);
         }
-        const Base<Real> begin{base.data(), &base[stride], &base[2 * stride], nullptr};
+        for (std::size_t k = 0; shift && k < K; ++k) base[2 * stride + k] = static_cast<Real>(shift->data()[k]);
+        const Base<Real> begin{base.data(), &base[stride], &base[2 * stride], shift ? sums_of_rows<Real>() : nullptr};
         const double *log_evidence = evidence ? evidence->data() : nullptr;
         const double *weights = weight ? weight->data() : nullptr, *log_prior = prior.data();
         const Real *from = table.data();
@@ -162,7 +169,7 @@ class Bags {
                         widest<Score>(rows, first, count, from, K, begin, stride, scores.data());
                         if (own) add(scores.data(), count, stride, own, K);
                         if (hard) choose(scores.data(), count, stride, best_tops);
-                        best<Normalize>(part);
+                        widest<Normalize>(part);
                         if (hard) std::copy(best_tops, best_tops + count, tops);
                         for (std::size_t i = 0; i < count; ++i) {
                             if (std::isinf(tops[i])) guess(part, i, stride, log_prior, own, hard);
@@ -180,7 +187,7 @@ class Bags {
     // The bare gather: every row's scores, which are thrown away. What the benchmark holds a round
     // against.
     double gather(Vector<const float> table, std::size_t K, int threads) const {
-        const std::size_t stride = padded<float>(K), n = rows_.lines;
+        const std::size_t stride = padded(K), n = rows_.lines;
         check(table.shape(0) >= columns_ * K + slack && K >= 1 && threads >= 1, "shapes differ");
         const float *from = table.data();
         const std::vector<float> nothing(stride, 0.0f);
@@ -203,7 +210,7 @@ class Bags {
 
     // The E-step of two classes by their log-odds: `table` has one number a column, `kept` the
     // posterior of class 1, times the weight.
-    double expect_odds(Vector<const float> table, double constant,
+    double expect_odds(Vector<const float> table, double constant, double shift,
                        std::optional<Vector<const double>> weight, Vector<float> kept,
                        Vector<double> classes, int threads) {
         const std::size_t n = rows_.lines;
@@ -211,7 +218,7 @@ class Bags {
                   threads >= 1 && (!weight || weight->shape(0) == n),
               "shapes differ");
         const double *weights = weight ? weight->data() : nullptr;
-        const float *from = table.data();
+        const float *from = table.data(), *lengths = sums_of_rows<float>();
         float *to = kept.data();
         const std::size_t tasks = (n + stripe - 1) / stripe;
         std::vector<double> sums(3 * tasks);
@@ -223,7 +230,8 @@ class Bags {
                 float ones[stripe], zeros[stripe];
                 double entropy[stripe];
                 for (std::size_t i = count; i < (count + 7) / 8 * 8; ++i) ones[i] = 0;
-                best<ScoreOdds>(rows, first, count, from, static_cast<float>(constant), ones);
+                best<ScoreOdds>(rows, first, count, from, static_cast<float>(constant),
+                                static_cast<float>(shift), lengths, ones);
                 best<SoftmaxOdds>(ones, zeros, entropy, (count + 7) / 8 * 8);
                 for (std::size_t i = 0; i < count; ++i) {
                     const double w = weights ? weights[first + i] : 1.0;
@@ -246,28 +254,26 @@ class Bags {
     // The M-step's sums: out[j, k] = sum over the rows i of x[i, j] weights[i, k]; `totals[k]` is
     // their sum over j.
     template <typename Real>
-    double count(Vector<const Real> weights, Matrix<double> out, Vector<double> totals,
-                 std::optional<Vector<const Real>> table, int threads) {
+    void count(Vector<const Real> weights, Matrix<double> out, Vector<double> totals,
+               Update<Real> *update, int threads) {
         const std::size_t K = out.shape(1);
         check(weights.shape(0) >= rows_.lines * K + slack, "shapes differ");
         const Real *from = weights.data();
         double *to = out.data();
-        const Real *scores = table_of(table, K);
-        return by_columns(out, totals, scores, threads, [=](auto columns, auto first, auto last) {
+        by_columns(out, totals, update, true, threads, [=](auto columns, auto first, auto last) {
             widest<Count>(columns, first, last, from, K, to);
         });
     }
 
     // The same for two classes by the posterior of class 1, and the sums over both classes.
-    double count_odds(Vector<const float> weights, Vector<const double> both, Matrix<double> out,
-                      Vector<double> totals, std::optional<Vector<const float>> table, int threads) {
+    void count_odds(Vector<const float> weights, Vector<const double> both, Matrix<double> out,
+                    Vector<double> totals, Update<float> *update, int threads) {
         check(weights.shape(0) == rows_.lines && out.shape(1) == 2 && both.shape(0) == columns_,
               "shapes differ");
         const float *from = weights.data();
         const double *sums = both.data();
         double *to = out.data();
-        const float *scores = table_of(table, 2);
-        return by_columns(out, totals, scores, threads, [=](auto columns, auto first, auto last) {
+        by_columns(out, totals, update, true, threads, [=](auto columns, auto first, auto last) {
             best<CountOdds>(columns, first, last, from, sums, to);
         });
     }
@@ -275,9 +281,9 @@ class Bags {
     // out[j, k] = before[j, k] + sum over some rows i of x[i, j] change[i, k]. Threads share the
     // columns, and each goes through the rows in order.
     template <typename Real>
-    double shift(Vector<const std::int64_t> moved, Matrix<const double> change,
-                 Matrix<const double> before, Matrix<double> out, Vector<double> totals,
-                 std::optional<Vector<const Real>> table, int threads) {
+    void shift(Vector<const std::int64_t> moved, Matrix<const double> change,
+               Matrix<const double> before, Matrix<double> out, Vector<double> totals,
+               Update<Real> *update, int threads) {
         const std::size_t K = out.shape(1), size = moved.shape(0);
         check(size == change.shape(0) && change.shape(1) == K && before.shape(0) == columns_ &&
                   before.shape(1) == K,
@@ -305,7 +311,7 @@ class Bags {
                 });
             });
         }
-        return by_columns(out, totals, table_of(table, K), threads, [](auto, auto, auto) {});
+        by_columns(out, totals, update, false, threads, [](auto, auto, auto) {});
     }
 
   private:
@@ -337,7 +343,7 @@ class Bags {
         }
 
         void add(std::size_t task, const Block<Real> &part) {
-            best<Logarithms>(part.totals, part.count);
+            widest<Logarithms>(part.totals, part.count);
             for (std::size_t i = 0; i < part.count; ++i) {
                 const double weight = part.weight ? part.weight[i] : 1.0;
                 log_likelihood[task] += weight * part.totals[i] + part.rest[i];
@@ -379,33 +385,32 @@ class Bags {
         std::vector<std::vector<double>> change;
     };
 
-    template <typename Real>
-    const Real *table_of(const std::optional<Vector<const Real>> &table, std::size_t K) const {
-        check(!table || table->shape(0) >= columns_ * (2 * K + 1), "shapes differ");
-        return table ? table->data() : nullptr;
-    }
-
-    // Calls work(columns, first, last) for ranges of columns, and then adds up the lines of `out`.
-    // Returns the sum of `out` times the table, if there is one.
+    // Calls work(columns, first, last) for ranges of columns, which sums them up, and adds up the lines
+    // of `out`; what `update` does with them is done on the way (known rows are added where `anew`).
     template <typename Real, typename Work>
-    double by_columns(const Matrix<double> &out, const Vector<double> &totals, const Real *table,
-                      int threads, const Work &work) {
-        const Real *fine = table ? table + columns_ * out.shape(1) : nullptr;
+    void by_columns(const Matrix<double> &out, const Vector<double> &totals, Update<Real> *update,
+                    bool anew, int threads, const Work &work) {
         const std::size_t K = out.shape(1);
-        check(out.shape(0) == columns_ && totals.shape(0) == K && threads >= 1, "shapes differ");
+        check(out.shape(0) == columns_ && totals.shape(0) == K && threads >= 1 &&
+                  (!update || (update->lines == columns_ && update->classes == K)),
+              "shapes differ");
         transpose(threads);
-        const double *lines = out.data();
-        double *all = totals.data();
+        double *lines = out.data(), *all = totals.data();
         nb::gil_scoped_release release;
         const std::size_t tasks = cuts_.size() - 1;
-        std::vector<double> sums(tasks * K), products(tasks);
+        std::vector<double> sums(tasks * K);
+        using Part = typename Update<Real>::Part;
+        std::vector<Part> parts(update ? tasks : 0, update ? update->part() : Part{});
         with_types(by_column_, [&](auto columns) {
             share(tasks, threads, [&](std::size_t task) {
-                work(columns, cuts_[task], cuts_[task + 1]);  // what it wrote is still at hand
-                const std::size_t first = cuts_[task], last = cuts_[task + 1];
-                best<AddLines>(lines, first, last, K, &sums[task * K]);
-                if (table) {
-                    best<Product>(lines, table, fine, fine + columns_ * K, first, last, K, &products[task]);
+                for (std::size_t first = cuts_[task]; first < cuts_[task + 1]; first += tile) {
+                    const std::size_t last = std::min(cuts_[task + 1], first + tile);
+                    work(columns, first, last);
+                    if (update && anew) update->add_known(lines, first, last);
+                    best<AddLines>(static_cast<const double *>(lines), first, last, K, &sums[task * K]);
+                    if (!update) continue;
+                    update->expect(lines, first, last, parts[task]);
+                    update->prepare(lines, first, last, parts[task]);
                 }
             });
         });
@@ -413,9 +418,7 @@ class Bags {
         for (std::size_t task = 0; task < tasks; ++task) {
             for (std::size_t k = 0; k < K; ++k) all[k] += sums[task * K + k];
         }
-        double product = 0;
-        for (const double own : products) product += own;
-        return product;
+        if (update) update->finish(parts);
     }
 
     void pack(const Anything &starts, const std::optional<Vector<const std::int64_t>> &picked,
@@ -452,6 +455,7 @@ class Bags {
         }
         rows_.begin = rows_.bounds.data();
         rows_.end = rows_.begin + (picked ? rows_.lines : 1);
+        rows_.last = static_cast<std::int64_t>(held_indices_.shape(0)) - 1;
     }
 
     template <typename Index>
@@ -511,7 +515,25 @@ class Bags {
         }
     }
 
+    // The sum of each row's values, made when it is first asked for.
+    template <typename Real>
+    const Real *sums_of_rows() {
+        std::vector<Real> &sums = std::get<std::vector<Real>>(sums_of_rows_);
+        if (sums.empty() && rows_.lines) {
+            sums.resize(rows_.lines);
+            with_types(rows_, [&](auto rows) {
+                for (std::size_t i = 0; i < rows_.lines; ++i) {
+                    double total = 0;
+                    for (std::int64_t p = rows.begin[i]; p < rows.end[i]; ++p) total += value_at<double>(rows, p);
+                    sums[i] = static_cast<Real>(total);
+                }
+            });
+        }
+        return sums.data();
+    }
+
     std::size_t columns_, entries_ = 0;
+    std::tuple<std::vector<float>, std::vector<double>> sums_of_rows_;
     bool small_ = true;  // no value is beyond 65536, so that float32 will do
     Anything held_indices_, held_values_;
     Side rows_, by_column_;
@@ -519,6 +541,41 @@ class Bags {
 };
 
 }  // namespace
+
+// Whether one of the rows [first, last) holds a column more than once.
+template <typename Index>
+bool repeats(const Index *start, const Index *index, std::size_t first, std::size_t last,
+             std::size_t columns) {
+    std::vector<std::uint16_t> held(columns, 0);  // the row of these that held each column last, from 1
+    for (std::size_t i = first; i < last; ++i) {
+        const auto row = static_cast<std::uint16_t>(i - first + 1);
+        for (Index p = start[i]; p < start[i + 1]; ++p) {
+            std::uint16_t &at = held[static_cast<std::size_t>(index[p])];
+            if (at == row) return true;
+            at = row;
+        }
+    }
+    return false;
+}
+
+// Of the indices [first, last): the largest, negative ones being larger than any other, and how many are
+// no larger than the one before.
+template <typename Index>
+struct LookAt {
+    static TACIT_INLINE void run(const Index *indices, std::size_t first, std::size_t last,
+                                 std::make_unsigned_t<Index> *most, std::size_t *falls) {
+        using Size = std::make_unsigned_t<Index>;
+        Size largest = 0, fallen = 0;
+        for (std::size_t p = first; p < last; ++p) {
+            largest = std::max(largest, static_cast<Size>(indices[p]));
+        }
+        for (std::size_t p = std::max<std::size_t>(first, 1); p < last; ++p) {
+            fallen += indices[p] <= indices[p - 1];
+        }
+        *most = largest;
+        *falls = fallen;
+    }
+};
 
 // Whether the rows of a CSR matrix hold a column more than once. ValueError if it is none.
 template <typename Index>
@@ -532,29 +589,20 @@ bool has_duplicates(Vector<const Index> starts, Vector<const Index> indices, std
     std::atomic<bool> outside{false}, twice{false};
     {
         nb::gil_scoped_release release;
-        const std::size_t parts = std::min<std::size_t>(static_cast<std::size_t>(threads), rows);
-        share(parts, threads, [&](std::size_t part) {
-            std::vector<std::size_t> last;  // the row that held each column last, from 1
-            bool own = false;
-            for (std::size_t i = rows * part / parts; i < rows * (part + 1) / parts; ++i) {
-                bool beyond = false, sorted = true;
-                for (Index p = start[i]; p < start[i + 1]; ++p) {
-                    beyond |= index[p] < 0 || static_cast<std::size_t>(index[p]) >= columns;
-                    sorted &= p == start[i] || index[p - 1] < index[p];
-                }
-                if (beyond) {
-                    outside = true;
-                    return;
-                }
-                if (sorted) continue;
-                last.resize(columns, 0);
-                for (Index p = start[i]; p < start[i + 1]; ++p) {
-                    std::size_t &at = last[static_cast<std::size_t>(index[p])];
-                    own |= at == i + 1;
-                    at = i + 1;
-                }
+        share_ranges(rows, 1024, threads, [&](std::size_t first, std::size_t last) {
+            const auto begin = static_cast<std::size_t>(start[first]), end = static_cast<std::size_t>(start[last]);
+            std::make_unsigned_t<Index> most = 0;
+            std::size_t falls = 0;
+            best<LookAt<Index>>(index, begin, end, &most, &falls);
+            if (begin < end && most >= columns) {
+                outside = true;
+                return;
             }
-            if (own) twice = true;
+            for (std::size_t i = first; i < last; ++i) {  // between two rows the indices may fall
+                const Index p = start[i];
+                falls -= p > 0 && p < start[i + 1] && index[p] <= index[p - 1];
+            }
+            if (falls && repeats(start, index, first, last, columns)) twice = true;
         });
     }
     check(!outside, "indices of columns must lie between 0 and the number of columns");
@@ -570,15 +618,15 @@ void define_duplicates(nb::module_ &m) {
 template <typename Real>
 void define_real(nb::class_<Bags> &bags) {
     bags.def("expect", &Bags::expect<Real>, nb::arg("table").noconvert(), nb::arg("constants"),
-             nb::arg("evidence").none(), nb::arg("weight").none(), nb::arg("prior"), nb::arg("hard"),
+             nb::arg("shift").none(), nb::arg("evidence").none(), nb::arg("weight").none(), nb::arg("prior"), nb::arg("hard"),
              nb::arg("kept").noconvert(), nb::arg("classes").noconvert(), nb::arg("again"),
              nb::arg("still"), nb::arg("threads"));
     bags.def("count", &Bags::count<Real>, nb::arg("weights").noconvert(),
              nb::arg("out").noconvert(), nb::arg("totals").noconvert(),
-             nb::arg("table").noconvert().none(), nb::arg("threads"));
+             nb::arg("update").none(), nb::arg("threads"));
     bags.def("shift", &Bags::shift<Real>, nb::arg("moved"), nb::arg("change").noconvert(),
              nb::arg("before"), nb::arg("out").noconvert(), nb::arg("totals").noconvert(),
-             nb::arg("table").noconvert().none(), nb::arg("threads"));
+             nb::arg("update").none(), nb::arg("threads"));
 }
 
 void define_bags(nb::module_ &m) {
@@ -598,11 +646,11 @@ void define_bags(nb::module_ &m) {
     bags.def("gather", &Bags::gather, nb::arg("table").noconvert(), nb::arg("classes"),
              nb::arg("threads"));
     bags.def("expect_odds", &Bags::expect_odds, nb::arg("table").noconvert(), nb::arg("constant"),
-             nb::arg("weight").none(), nb::arg("kept").noconvert(), nb::arg("classes").noconvert(),
+             nb::arg("shift"), nb::arg("weight").none(), nb::arg("kept").noconvert(), nb::arg("classes").noconvert(),
              nb::arg("threads"));
     bags.def("count_odds", &Bags::count_odds, nb::arg("weights").noconvert(), nb::arg("both"),
              nb::arg("out").noconvert(), nb::arg("totals").noconvert(),
-             nb::arg("table").noconvert().none(), nb::arg("threads"));
+             nb::arg("update").none(), nb::arg("threads"));
 }
 
 }  // namespace tacit

@@ -24,6 +24,7 @@ struct Lines {
     const std::int64_t *begin, *end;
     const Index *indices;
     const Value *values;
+    std::int64_t last;  // no entry comes after this one
 };
 
 template <typename Real, typename Index, typename Value>
@@ -56,6 +57,7 @@ struct Side {
     bool narrow = false;  // 16-bit indices
     Kind kind = Kind::real;
     const void *indices = nullptr, *values = nullptr;
+    std::int64_t last = 0;
     std::unique_ptr<char[]> own_indices, own_values;
 
     std::size_t entries() const {
@@ -73,16 +75,16 @@ template <typename Index, typename Work>
 void with_values(const Side &side, const Work &work) {
     const Index *indices = static_cast<const Index *>(side.indices);
     switch (side.kind) {
-        case Kind::one: return work(Lines<Index, One>{side.begin, side.end, indices, nullptr});
+        case Kind::one: return work(Lines<Index, One>{side.begin, side.end, indices, nullptr, side.last});
         case Kind::byte:
             return work(Lines<Index, std::uint8_t>{side.begin, side.end, indices,
-                                                   static_cast<const std::uint8_t *>(side.values)});
+                                                   static_cast<const std::uint8_t *>(side.values), side.last});
         case Kind::single:
             return work(Lines<Index, float>{side.begin, side.end, indices,
-                                            static_cast<const float *>(side.values)});
+                                            static_cast<const float *>(side.values), side.last});
         case Kind::real:
             return work(Lines<Index, double>{side.begin, side.end, indices,
-                                             static_cast<const double *>(side.values)});
+                                             static_cast<const double *>(side.values), side.last});
     }
 }
 
@@ -107,6 +109,8 @@ inline std::vector<std::size_t> cuts(const Side &side, std::size_t entries) {
     if (first.back() != side.lines) first.push_back(side.lines);
     return first;
 }
+
+constexpr std::int64_t ahead = 16;  // entries that are fetched before their turn
 
 // What scores begin with: constants[k] + less[k] + length[i] * shift[k], `less` being what rounding took
 // off the constants. Without lengths the last is nothing.
@@ -175,6 +179,13 @@ struct ScoreBlock {
             std::int64_t p = rows.begin[first + i];
             const std::int64_t end = rows.end[first + i];
             for (; p + 1 < end; p += 2) {
+                for (int next = 0; next < 2; ++next) {  // fetch what comes later
+                    const Real *later = table + from + classes * static_cast<std::size_t>(
+                        rows.indices[std::min(p + next + ahead, rows.last)]);
+                    for (std::size_t byte = 0; byte < (N * L + T * 4) * sizeof(Real); byte += 64) {
+                        __builtin_prefetch(reinterpret_cast<const char *>(later) + byte);
+                    }
+                }
                 line.load_from(table + static_cast<std::size_t>(rows.indices[p]) * classes + from);
                 even.add(value_at<Real>(rows, p), line);
                 line.load_from(table + static_cast<std::size_t>(rows.indices[p + 1]) * classes + from);
@@ -208,13 +219,15 @@ struct Score {
     }
 };
 
-// Two classes: the log-odds of a row are one sum. odds[i] = constant + sum of value * table[index].
+// Two classes: the log-odds of a row are one sum.
+// odds[i] = constant + lengths[i] * shift + sum of value * table[index].
 struct ScoreOdds {
     template <typename Rows>
     static TACIT_INLINE void run(Rows rows, std::size_t first, std::size_t count, const float *table,
-                                 float constant, float *odds) {
+                                 float constant, float shift, const float *lengths,
+                                 float *odds) {
         for (std::size_t i = 0; i < count; ++i) {
-            float sums[4] = {constant, 0, 0, 0};
+            float sums[4] = {constant, lengths[first + i] * shift, 0, 0};
             std::int64_t p = rows.begin[first + i];
             const std::int64_t end = rows.end[first + i];
             for (; p + 3 < end; p += 4) {
@@ -256,8 +269,6 @@ struct SoftmaxOdds {
         }
     }
 };
-
-constexpr std::int64_t ahead = 16;  // entries that are fetched before their turn
 
 // sums[line, :classes] = sum over the line of value * weights[index, :classes], in float64. The indices
 // go on for `ahead` entries behind the last line.

@@ -141,7 +141,7 @@ class Codes {
 
     template <typename Real>
     double expect_in(const Task &task, int threads) const {
-        const std::size_t K = task.K, stride = padded<Real>(K), groups = groups_.size();
+        const std::size_t K = task.K, stride = padded(K), groups = groups_.size();
         std::vector<double> means;  // over the classes, of each line of a group's table
         const std::vector<Real> tables = grouped<Real>(task.log_p, K, stride, means);
         std::vector<Real> base(stride, -std::numeric_limits<Real>::infinity());
@@ -168,7 +168,7 @@ class Codes {
                 });
                 if (evidence) add(scores.data(), count, stride, evidence, K);
                 if (task.hard) choose(scores.data(), count, stride, best_tops);
-                best<Normalize>(one);
+                widest<Normalize>(one);
                 if (task.hard) std::copy(best_tops, best_tops + count, tops);
                 for (std::size_t i = 0; i < count; ++i) {
                     if (!std::isinf(tops[i])) continue;
@@ -186,7 +186,7 @@ class Codes {
                         rest[i] += left[i] * middle;
                     }
                 });
-                best<Logarithms>(static_cast<double *>(totals), count);
+                widest<Logarithms>(static_cast<double *>(totals), count);
                 for (std::size_t i = 0; i < count; ++i) {
                     log_likelihood[p] += (weight ? weight[i] : 1.0) * totals[i] + rest[i];
                     if (std::isinf(tops[i])) log_likelihood[p] = tops[i];

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "arrays.h"
@@ -118,7 +119,8 @@ void multiply(Vector<Index> starts, Vector<Index> indices, Vector<Value> values,
     nb::gil_scoped_release release;
     const std::vector<std::int64_t> bounds(starts.data(), starts.data() + rows + 1);
     const tacit::Lines<Index, Value> lines{bounds.data(), bounds.data() + 1, indices.data(),
-                                           values.data()};
+                                           values.data(),
+                                           static_cast<std::int64_t>(indices.shape(0)) - 1};
     const std::size_t stride = (K + 3) / 4 * 4;
     std::vector<double> copy;
     if (stride != K) {  // vectors read beyond the last line
@@ -141,20 +143,29 @@ void multiply(Vector<Index> starts, Vector<Index> indices, Vector<Value> values,
     });
 }
 
+template <typename T>
+void prefetch(const T *from, const T *to) {
+    for (const char *at = reinterpret_cast<const char *>(from); at < reinterpret_cast<const char *>(to); at += 64) {
+        __builtin_prefetch(at);
+    }
+}
+
 // counts[:, k] = the sum of weight * row i of the matrix, over the (k, weight) that row i of the labels
-// holds. A task takes rows of one class, so that the line it adds to stays at hand.
+// holds, and totals[k] = the sum of that. A task takes rows of one class, so that the line it adds to
+// stays at hand.
 template <typename Index, typename Value>
 void tally(Vector<Index> starts, Vector<Index> indices, Vector<Value> values,
            Vector<std::int64_t> label_starts, Vector<std::int64_t> labels, Vector<double> weights,
-           Output counts, int threads) {
+           Output counts, nb::ndarray<double, nb::ndim<1>, nb::c_contig> totals, int threads) {
     const std::size_t rows = starts.shape(0) - 1, K = counts.shape(1), columns = counts.shape(0);
-    check(label_starts.shape(0) == rows + 1 && labels.shape(0) == weights.shape(0) && threads >= 1,
+    check(label_starts.shape(0) == rows + 1 && labels.shape(0) == weights.shape(0) && threads >= 1 &&
+              totals.shape(0) == K,
           "shapes differ");
     const Index *start = starts.data(), *index = indices.data();
     const Value *value = values.data();
     const std::int64_t *label_start = label_starts.data(), *label = labels.data();
     const double *weight = weights.data();
-    double *to = counts.data();
+    double *to = counts.data(), *all = totals.data();
     nb::gil_scoped_release release;
     struct Row {
         std::size_t row;
@@ -170,6 +181,8 @@ void tally(Vector<Index> starts, Vector<Index> indices, Vector<Value> values,
     const std::size_t most = std::max({std::size_t{1} << 19, 4 * columns, entries / 32});
     struct Task {
         std::size_t k, first, last;
+        bool more;    // the class has had a task before
+        double total;
     };
     std::vector<Task> tasks;
     for (std::size_t k = 0; k < K; ++k) {
@@ -178,36 +191,60 @@ void tally(Vector<Index> starts, Vector<Index> indices, Vector<Value> values,
             const std::size_t i = members[k][m].row;
             held += static_cast<std::size_t>(start[i + 1] - start[i]);
             if (held >= most || m + 1 == members[k].size()) {
-                tasks.push_back({k, first, m + 1});
+                tasks.push_back({k, first, m + 1, first > 0, 0.0});
                 first = m + 1;
                 held = 0;
             }
         }
     }
-    std::vector<std::vector<double>> lines(tasks.size());
+    const std::unique_ptr<double[]> lines(new double[tasks.size() * columns]);
     tacit::share(tasks.size(), threads, [&](std::size_t t) {
-        lines[t].assign(columns, 0.0);
-        double *line = lines[t].data();
+        double *line = &lines[t * columns], total = 0;
+        std::fill(line, line + columns, 0.0);
         for (std::size_t m = tasks[t].first; m < tasks[t].last; ++m) {
             const Row row = members[tasks[t].k][m];
-            for (Index p = start[row.row]; p < start[row.row + 1]; ++p) {
-                line[index[p]] += row.weight * static_cast<double>(value[p]);
+            if (m + 2 < tasks[t].last) {  // the rows of a class are not next to each other
+                const std::size_t next = members[tasks[t].k][m + 2].row;
+                prefetch(index + start[next], index + start[next + 1]);
+                prefetch(value + start[next], value + start[next + 1]);
             }
+            double own[4] = {};  // an addition takes longer than the next load
+            Index p = start[row.row];
+            for (; p + 4 <= start[row.row + 1]; p += 4) {
+                for (int q = 0; q < 4; ++q) {
+                    const double x = static_cast<double>(value[p + q]);
+                    line[index[p + q]] += row.weight * x;
+                    own[q] += x;
+                }
+            }
+            for (; p < start[row.row + 1]; ++p) {
+                line[index[p]] += row.weight * static_cast<double>(value[p]);
+                own[0] += static_cast<double>(value[p]);
+            }
+            total += row.weight * ((own[0] + own[1]) + (own[2] + own[3]));
         }
+        tasks[t].total = total;
     });
     tacit::share_ranges(columns, 256, threads, [&](std::size_t first, std::size_t last) {
-        std::fill(to + first * K, to + last * K, 0.0);
+        for (std::size_t k = 0; k < K; ++k) {
+            for (std::size_t j = first; j < last && members[k].empty(); ++j) to[j * K + k] = 0.0;
+        }
         for (std::size_t t = 0; t < tasks.size(); ++t) {
-            for (std::size_t j = first; j < last; ++j) to[j * K + tasks[t].k] += lines[t][j];
+            const double *line = &lines[t * columns];
+            double *column = to + tasks[t].k;
+            for (std::size_t j = first; j < last && tasks[t].more; ++j) column[j * K] += line[j];
+            for (std::size_t j = first; j < last && !tasks[t].more; ++j) column[j * K] = line[j];
         }
     });
+    std::fill(all, all + K, 0.0);
+    for (const Task &task : tasks) all[task.k] += task.total;
 }
 
 // Each row of log p(x, y) becomes p(y | x), or if `logs`, log p(y | x); and log_p its log p(x). A row
 // of -inf alone becomes zeros or stays as it is, and its log p(x) is -inf.
 void normalize(Output joint, nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu> log_p,
                bool logs, int threads) {
-    const std::size_t rows = joint.shape(0), K = joint.shape(1), stride = (K + 3) / 4 * 4;
+    const std::size_t rows = joint.shape(0), K = joint.shape(1), stride = tacit::padded(K);
     check(log_p.shape(0) == rows && threads >= 1, "shapes differ");
     double *all = joint.data(), *log_sums = log_p.data();
     nb::gil_scoped_release release;
@@ -223,10 +260,10 @@ void normalize(Output joint, nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::
                 std::memcpy(&scores[i * stride], all + (first + i) * K, K * sizeof(double));
                 std::fill(&scores[i * stride] + K, &scores[i * stride] + stride, -infinity);
             }
-            tacit::best<tacit::Normalize>(tacit::Block<double>{
+            tacit::widest<tacit::Normalize>(tacit::Block<double>{
                 count, K, scores.data(), gaps.data(), nullptr, logs ? kept.data() : all + first * K,
                 false, 0.0, moved, tops, totals, rest, left, sums.data()});
-            tacit::best<tacit::Logarithms>(static_cast<double *>(totals), count);
+            tacit::widest<tacit::Logarithms>(static_cast<double *>(totals), count);
             for (std::size_t i = 0; i < count; ++i) {
                 log_sums[first + i] = std::isinf(tops[i]) ? tops[i] : tops[i] + totals[i];
                 if (!logs || std::isinf(tops[i])) continue;
@@ -275,7 +312,8 @@ void define_sparse(nb::module_ &m) {
           nb::arg("out").noconvert(), nb::arg("threads"));
     m.def("tally", &tally<Index, Value>, nb::arg("starts").noconvert(),
           nb::arg("indices").noconvert(), nb::arg("values").noconvert(), nb::arg("label_starts"),
-          nb::arg("labels"), nb::arg("weights"), nb::arg("counts").noconvert(), nb::arg("threads"));
+          nb::arg("labels"), nb::arg("weights"), nb::arg("counts").noconvert(),
+          nb::arg("totals").noconvert(), nb::arg("threads"));
 }
 
 template <typename Index>

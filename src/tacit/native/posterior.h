@@ -14,10 +14,8 @@ constexpr std::size_t block = 64;  // rows whose scores are held before their so
 
 // How many scores a row takes: whole vectors. Tables have no such gaps: a vector may read into the
 // next line, and what it finds there counts for nothing.
-template <typename Real>
-std::size_t padded(std::size_t classes) {
-    constexpr std::size_t lanes = 32 / sizeof(Real);
-    return classes <= 4 ? 4 : (classes + lanes - 1) / lanes * lanes;
+inline std::size_t padded(std::size_t classes) {
+    return classes <= 4 ? 4 : (classes + 7) / 8 * 8;
 }
 
 // What a block of rows is normalised with, and where its posteriors go.
@@ -50,7 +48,7 @@ template <int N, int L, typename Real>
 TACIT_INLINE void normalize_block(const Block<Real> &block) {
     constexpr Real infinity = std::numeric_limits<Real>::infinity();
     constexpr bool exact = sizeof(Real) == 8;  // divide, and do not multiply by the inverse
-    const std::size_t K = block.classes, vectors = N ? N : (K + L - 1) / L, stride = vectors * L;
+    const std::size_t K = block.classes, stride = padded(K), vectors = N ? N : stride / L;
     for (std::size_t i = 0; i < block.count; ++i) {
         Real *row = block.scores + i * stride, *held = block.kept + i * K;
         Vec<Real, L> most, all{}, spread{}, x;
@@ -132,10 +130,11 @@ TACIT_INLINE void normalize_block(const Block<Real> &block) {
     }
 }
 
+template <int bytes>
 struct Normalize {
     template <typename Real>
     static TACIT_INLINE void run(Block<Real> block) {
-        constexpr int L = 32 / sizeof(Real);
+        constexpr int L = sizeof(Real) == 4 ? 8 : bytes / 8;
         if (block.classes <= 4) {
             normalize_block<1, 4>(block);
         } else if (block.classes <= L) {
@@ -147,12 +146,6 @@ struct Normalize {
         } else {
             normalize_block<0, L>(block);
         }
-    }
-};
-
-struct Logarithms {  // values[i] = log(values[i])
-    static TACIT_INLINE void run(double *values, std::size_t count) {
-        logarithms(values, values + count);
     }
 };
 

@@ -194,15 +194,26 @@ TACIT_INLINE void logarithm(Vec<double, L> &x) {
     x = zero ? V{} - std::numeric_limits<double>::infinity() : x;
 }
 
-TACIT_INLINE void logarithms(double *at, double *end) {
-    for (; at + 4 <= end; at += 4) {
-        Vec<double, 4> x;
-        load<double, 4>(x, at);
-        logarithm<4>(x);
-        store<double, 4>(at, x);
+template <int bytes>
+struct Logarithms {  // values[i] = log(values[i]), with the same bits wherever in the array it stands
+    static TACIT_INLINE void run(double *values, std::size_t count) {
+        constexpr int L = bytes / sizeof(double);
+        std::size_t i = 0;
+        for (; i + L <= count; i += L) {
+            Vec<double, L> x;
+            load<double, L>(x, values + i);
+            logarithm<L>(x);
+            store<double, L>(values + i, x);
+        }
+        if (i == count) return;
+        double rest[L] = {};
+        for (std::size_t l = 0; i + l < count; ++l) rest[l] = values[i + l];
+        Vec<double, L> x;
+        load<double, L>(x, rest);
+        logarithm<L>(x);
+        for (std::size_t l = 0; i + l < count; ++l) values[i + l] = x[l];
     }
-    for (; at < end; ++at) *at = std::log(*at);
-}
+};
 
 template <typename Real, int L>
 TACIT_INLINE void halves(const Vec<Real, L> &x, Vec<Real, L / 2> &low, Vec<Real, L / 2> &high) {

@@ -7,12 +7,13 @@
 
 namespace tacit {
 
-struct AddLines {  // sums[k] = sum of counts[j, k] over the lines
+struct AddLines {  // sums[k] += the sum of counts[j, k] over the lines
     static TACIT_INLINE void run(const double *counts, std::size_t first, std::size_t last,
                                  std::size_t K, double *sums) {
         std::size_t k = 0;
         for (; k + 4 <= K; k += 4) {
-            Vec<double, 4> total{};
+            Vec<double, 4> total;
+            load<double, 4>(total, sums + k);
             for (std::size_t j = first; j < last; ++j) {
                 Vec<double, 4> x;
                 load<double, 4>(x, counts + j * K + k);
@@ -21,9 +22,7 @@ struct AddLines {  // sums[k] = sum of counts[j, k] over the lines
             store<double, 4>(sums + k, total);
         }
         for (; k < K; ++k) {
-            double total = 0;
-            for (std::size_t j = first; j < last; ++j) total += counts[j * K + k];
-            sums[k] = total;
+            for (std::size_t j = first; j < last; ++j) sums[k] += counts[j * K + k];
         }
     }
 };
@@ -66,10 +65,10 @@ template <typename T>
 struct Scan {
     static TACIT_INLINE void run(const T *values, std::size_t first, std::size_t last,
                                  Range<T> *found) {
-        constexpr int L = 8;
+        constexpr int L = 128 / sizeof(T);
         T least[L] = {}, most[L] = {};
         T strange[L] = {};  // x - x, which is NaN unless x is finite
-        int zeros[L] = {};
+        T zeros[L] = {};
         std::size_t i = first;
         for (; i + L <= last; i += L) {
             for (int l = 0; l < L; ++l) {
@@ -77,7 +76,7 @@ struct Scan {
                 least[l] = x < least[l] ? x : least[l];
                 most[l] = x > most[l] ? x : most[l];
                 strange[l] += x - x;
-                zeros[l] += x == 0;
+                zeros[l] = x == 0 ? T{1} : zeros[l];
             }
         }
         for (; i < last; ++i) {
@@ -85,7 +84,7 @@ struct Scan {
             least[0] = x < least[0] ? x : least[0];
             most[0] = x > most[0] ? x : most[0];
             strange[0] += x - x;
-            zeros[0] += x == 0;
+            zeros[0] = x == 0 ? T{1} : zeros[0];
         }
         for (int l = 0; l < L; ++l) {
             found->least = std::min(found->least, least[l]);

@@ -1,0 +1,280 @@
+// From counts to the weights of the next round: tables with a line for each column of the data and a
+// number for each class.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "arrays.h"
+#include "simd.h"
+#include "sums.h"
+
+namespace tacit {
+
+constexpr std::size_t tile = 32;  // lines that are at hand while they are worked on
+
+// Smoothing: one number for all lines, or one a line.
+struct Alpha {
+    const double *values;
+    bool one;
+    TACIT_INLINE double operator[](std::size_t line) const { return values[one ? 0 : line]; }
+    Alpha from(std::size_t line) const { return {values + (one ? 0 : line), one}; }
+};
+
+inline Alpha alpha_of(const Vector<const double> &alpha, std::size_t lines) {
+    check(alpha.shape(0) == 1 || alpha.shape(0) == lines, "alpha has another number of lines");
+    return {alpha.data(), alpha.shape(0) == 1};
+}
+
+constexpr double rounding = 1e-13;  // of two sums of the same size: what is left of them is none
+
+// to = counts + alpha or, if `Rest`, seen - counts + alpha, each line in `stride` numbers; 1 behind the
+// last class.
+template <bool Rest>
+struct Smooth {
+    static TACIT_INLINE void run(const double *counts, const double *seen, Alpha alpha,
+                                 std::size_t first, std::size_t last, std::size_t K,
+                                 std::size_t stride, double *to) {
+        for (std::size_t j = first; j < last; ++j, to += stride) {
+            const double own = alpha[j], *from = counts + j * K;
+            std::size_t k = 0;
+            for (; k + 4 <= K; k += 4) {
+                Vec<double, 4> x;
+                load<double, 4>(x, from + k);
+                if constexpr (Rest) {
+                    Vec<double, 4> all;
+                    load<double, 4>(all, seen + k);
+                    x = all - x;
+                    x = x < rounding * all ? Vec<double, 4>{} : x;
+                }
+                store<double, 4>(to + k, x + own);
+            }
+            for (; k < K; ++k) {
+                const double x = Rest ? seen[k] - from[k] : from[k];
+                to[k] = (Rest && x < rounding * seen[k] ? 0.0 : x) + own;
+            }
+            for (; k < stride; ++k) to[k] = 1.0;
+        }
+    }
+};
+
+// What a pass over the counts leaves beside its table.
+struct Prepared {
+    bool bounded = true;  // no weight is +inf
+    double density = 0;
+};
+
+// The weights of words, log((counts + alpha) / total), or of presence and absence, the same less
+// log((seen - counts + alpha) / total), which `constants` sums up. They go into the table less their
+// mean over the classes where they are finite; the mean is kept in float64. `fine` has what rounding
+// took off, in lines that are `heavy`: of the others too little depends on it. `logs` has the logarithms
+// of counts + alpha and, after all of them, those of seen - counts + alpha.
+//
+// A line is N vectors of 4, or as many as it takes if N is 0; what is behind the last class is 0.
+template <typename Real, bool Pairs, int N>
+struct Prepare {
+    static TACIT_INLINE void run(const double *counts, Alpha alpha, const double *log_totals,
+                                 std::size_t first, std::size_t last, std::size_t K, Real *table,
+                                 Real *fine, Real *heavy, double *mean, double *constants,
+                                 double *logs, Prepared *found) {
+        constexpr double infinity = std::numeric_limits<double>::infinity();
+        const std::size_t vectors = N ? N : (K + 3) / 4, size = (last - first) * vectors * 4;
+        double density = 0;
+        const double share = 1.0 / static_cast<double>(K);
+        for (std::size_t j = first; j < last; ++j) {
+            double *a = logs + (j - first) * vectors * 4, *b = a + size;
+            Vec<double, 4> sums{}, rest{};  // of the weights; and of log((others + alpha) / total)
+            for (std::size_t q = 0; q < vectors; ++q) {
+                Vec<double, 4> x, t, y, c;
+                load<double, 4>(x, a + 4 * q);
+                load<double, 4>(t, log_totals + 4 * q);
+                if (Pairs) {
+                    load<double, 4>(y, b + 4 * q);
+                    load<double, 4>(c, constants + 4 * q);
+                    x -= y;
+                    y -= t;
+                    rest += y;
+                    store<double, 4>(constants + 4 * q, c + y);
+                } else {
+                    x -= t;
+                }
+                sums += x;
+                store<double, 4>(a + 4 * q, x);
+            }
+            double middle = sum<double, 4>(sums);
+            if (alpha[j] != 0) {
+                density += alpha[j] * (Pairs ? middle + 2 * sum<double, 4>(rest) : middle);
+            }
+            middle *= share;
+            const bool finite = middle > -infinity && middle < infinity;
+            if (!finite) middle = mean_of_finite(a, K, found);
+            mean[j] = middle;
+            Real *to = table + j * K, *off = fine + j * K;
+            heavy[j] = Real(is_heavy(counts + j * K, K));
+            // The next lines cover what is too much; where there are none, numbers come one by one.
+            const std::size_t whole = j * K + vectors * 4 <= last * K ? vectors : K / 4;
+            for (std::size_t q = 0; q < whole; ++q) {
+                Vec<double, 4> x;
+                Vec<Real, 4> less;
+                load<double, 4>(x, a + 4 * q);
+                x -= middle;
+                for (int l = 0; l < 4; ++l) less[l] = static_cast<Real>(x[l]);
+                store<Real, 4>(to + 4 * q, less);
+                if (heavy[j] == 0) continue;
+                asm volatile("" ::: "memory");  // GCC 12 takes double(float(x)) of a vector for x
+                load<Real, 4>(less, to + 4 * q);
+                for (int l = 0; l < 4; ++l) x[l] -= static_cast<double>(less[l]);
+                for (int l = 0; l < 4; ++l) less[l] = static_cast<Real>(x[l]);
+                store<Real, 4>(off + 4 * q, less);
+            }
+            for (std::size_t k = whole * 4; k < K; ++k) {
+                to[k] = static_cast<Real>(a[k] - middle);
+                off[k] = static_cast<Real>(a[k] - middle - static_cast<double>(to[k]));
+            }
+            if (!finite && heavy[j] != 0) {  // -inf - -inf is no number
+                for (std::size_t k = 0; k < K; ++k) off[k] = std::isinf(to[k]) ? Real{0} : off[k];
+            }
+        }
+        found->density += density;
+    }
+
+    // Whether one of the counts is so large that the rounding of its weight matters in the sum of all.
+    static TACIT_INLINE bool is_heavy(const double *counts, std::size_t K) {
+        Vec<double, 4> most{};
+        std::size_t k = 0;
+        for (; k + 4 <= K; k += 4) {
+            Vec<double, 4> x;
+            load<double, 4>(x, counts + k);
+            most = x > most ? x : most;
+        }
+        double last = 0;
+        for (; k < K; ++k) last = counts[k] > last ? counts[k] : last;
+        return last >= 8.0 || largest<double, 4>(most) >= 8.0;
+    }
+
+    static TACIT_INLINE double mean_of_finite(const double *line, std::size_t K, Prepared *found) {
+        double total = 0, among = 0;
+        for (std::size_t k = 0; k < K; ++k) {
+            if (std::isfinite(line[k])) {
+                total += line[k];
+                ++among;
+            } else if (line[k] > 0) {
+                found->bounded = false;
+            }
+        }
+        return among > 0 ? total / among : 0.0;
+    }
+};
+
+template <typename Real, bool Pairs>
+struct PrepareLines {
+    template <typename... Arguments>
+    void operator()(std::size_t K, Arguments... arguments) const {
+        switch ((K + 3) / 4) {
+            case 1: return best<Prepare<Real, Pairs, 1>>(arguments...);
+            case 2: return best<Prepare<Real, Pairs, 2>>(arguments...);
+            case 3: return best<Prepare<Real, Pairs, 3>>(arguments...);
+            case 4: return best<Prepare<Real, Pairs, 4>>(arguments...);
+            case 5: return best<Prepare<Real, Pairs, 5>>(arguments...);
+            case 6: return best<Prepare<Real, Pairs, 6>>(arguments...);
+            default: return best<Prepare<Real, Pairs, 0>>(arguments...);
+        }
+    }
+};
+
+// What is done with lines of counts once they are summed up: those of labelled rows are added, the
+// expected score under the table is taken, and the table is made anew from the counts.
+template <typename Real>
+class Update {
+  public:
+    // `table` has three parts: the weights, what rounding took off them, and which lines are heavy.
+    // `seen`, where given, says how often each class was: weights are those of presence and absence.
+    // `known` are the counts of labelled rows, `occupied` the lines where there are any.
+    Update(Vector<Real> table, Vector<double> mean, Vector<double> constants,
+           Vector<const double> alpha, Vector<const double> log_totals,
+           std::optional<Vector<const double>> seen, std::optional<Matrix<const double>> known,
+           std::optional<Vector<const bool>> occupied)
+        : lines(mean.shape(0)), classes(constants.shape(0)), stride_((classes + 3) / 4 * 4),
+          table_(table), mean_(mean), constants_(constants), alpha_(alpha), known_(known),
+          occupied_(occupied), smoothing_(alpha_of(alpha, lines)), log_totals_(stride_),
+          seen_(seen ? stride_ : 0) {
+        check(table.shape(0) >= lines * (2 * classes + 1) && log_totals.shape(0) == classes &&
+                  (!seen || seen->shape(0) == classes) && known.has_value() == occupied.has_value() &&
+                  (!known || (known->shape(0) == lines && known->shape(1) == classes &&
+                              occupied->shape(0) == lines)),
+              "shapes differ");
+        std::copy(log_totals.data(), log_totals.data() + classes, log_totals_.begin());
+        if (seen) std::copy(seen->data(), seen->data() + classes, seen_.begin());
+    }
+
+    struct Part {  // of the lines, with what belongs to it alone
+        std::vector<double> constants, logs;
+        Prepared found;
+        double score = 0;
+    };
+    Part part() const { return {std::vector<double>(stride_), {}, {}, 0}; }
+
+    void add_known(double *counts, std::size_t first, std::size_t last) const {
+        if (!known_) return;
+        const double *from = known_->data();
+        for (std::size_t j = first; j < last; ++j) {
+            if (!occupied_->data()[j]) continue;
+            for (std::size_t k = 0; k < classes; ++k) counts[j * classes + k] += from[j * classes + k];
+        }
+    }
+
+    void expect(const double *counts, std::size_t first, std::size_t last, Part &part) const {
+        const Real *fine = table_.data() + lines * classes;
+        const Real *weights = table_.data(), *heavy = fine + lines * classes;
+        best<Product>(counts, weights, fine, heavy, first, last, classes, &part.score);
+    }
+
+    // Fills the lines of the table.
+    void prepare(const double *counts, std::size_t first, std::size_t last, Part &part) const {
+        part.logs.resize(2 * tile * stride_);
+        const bool pairs = !seen_.empty();
+        const std::size_t size = (last - first) * stride_;
+        double *logs = part.logs.data();
+        const double *seen = seen_.data();
+        best<Smooth<false>>(counts, seen, smoothing_, first, last, classes, stride_, logs);
+        if (pairs) best<Smooth<true>>(counts, seen, smoothing_, first, last, classes, stride_, logs + size);
+        widest<Logarithms>(logs, (pairs ? 2 : 1) * size);
+        Real *to = table_.data();
+        const auto fill = [&](auto kernel) {
+            kernel(classes, counts, smoothing_, log_totals_.data(), first, last, classes, to,
+                   to + lines * classes, to + 2 * lines * classes, mean_.data(),
+                   part.constants.data(), logs, &part.found);
+        };
+        pairs ? fill(PrepareLines<Real, true>{}) : fill(PrepareLines<Real, false>{});
+    }
+
+    // Adds up what was found in the parts, in order.
+    void finish(const std::vector<Part> &parts) {
+        density = score = 0;
+        bounded = true;
+        std::fill(constants_.data(), constants_.data() + classes, 0.0);
+        for (const Part &part : parts) {
+            for (std::size_t k = 0; k < classes; ++k) constants_.data()[k] += part.constants[k];
+            density += part.found.density;
+            bounded &= part.found.bounded;
+            score += part.score;
+        }
+    }
+
+    const std::size_t lines, classes;
+    double density = 0, score = 0;  // the log density of the smoothing; the expected score
+    bool bounded = true;            // no weight is +inf
+
+  private:
+    const std::size_t stride_;
+    Vector<Real> table_;
+    Vector<double> mean_, constants_;
+    Vector<const double> alpha_;
+    std::optional<Matrix<const double>> known_;
+    std::optional<Vector<const bool>> occupied_;
+    const Alpha smoothing_;
+    std::vector<double> log_totals_, seen_;
+};
+
+}  // namespace tacit
