@@ -17,7 +17,8 @@ from scipy import sparse
 import tacit
 from tacit import bags, codes, em, engine
 from tacit.families import Bernoulli, Categorical, Multinomial
-from tacit.naivebayes import ClassCounts, NaiveBayes
+from tacit.labels import encode
+from tacit.naivebayes import ClassCounts, NaiveBayes, count_known
 from tacit.rows import Rows
 
 pytestmark = pytest.mark.skipif(engine.native() is None, reason="there are no kernels to compare")
@@ -176,6 +177,40 @@ def test_whole_fits_in_float32(make, K):
     assert found[0].objective_ == pytest.approx(expected.objective_, rel=1e-9)
     np.testing.assert_allclose(found[0].feature_log_prob_, expected.feature_log_prob_, atol=1e-5)
     assert (np.diff(found[0].trace_) >= -1e-10 * abs(found[0].objective_)).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    K=st.sampled_from([1, 2, 3, 5, 20, 37]),
+    family=st.sampled_from([Bernoulli, Multinomial]),
+    alpha=st.sampled_from([0.0, 1e-3, 1.0]),
+    rounded=st.booleans(),
+    weight=st.booleans(),
+)
+def test_rounds_after_rounds_with_labelled_rows(seed, K, family, alpha, rounded, weight):
+    """Weights made on the way, and labelled rows counted on the way, are those of the oracle."""
+    rng = np.random.default_rng(seed)
+    n, d = 120, 40
+    X = sparse.csr_array((rng.random((n, d)) < 0.2) * rng.integers(1, 4, (n, d)).astype(float))
+    model = NaiveBayes(family(alpha).bind(X))
+    rows = Rows(model.family.encode(X), None, rng.uniform(0.5, 2.0, n) if weight else None)
+    labels = encode(np.r_[np.arange(30) % K, np.full(n - 30, np.nan)], list(range(K)))
+    fixed = count_known(model, rows, labels.codes >= 0, labels)
+    free = rows.take(np.arange(30, n))
+    start = model.start(rows, rng.dirichlet(np.ones(K), n))
+    with single(rounded):
+        found = em.fit(
+            model, [dataclasses.replace(free.fresh(), known=fixed)], start, max_iter=5, tol=0.0
+        )
+    with oracle():
+        expected = em.fit(model, [free.fresh()], plain(start), fixed=fixed, max_iter=5, tol=0.0)
+    np.testing.assert_allclose(found.trace, expected.trace, rtol=1e-5 if rounded else 1e-11)
+    assert found.log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-5)
+    if not rounded:
+        same = dataclasses.replace(found.statistics, log_likelihood=0.0)
+        other = dataclasses.replace(expected.statistics, log_likelihood=0.0)
+        compare(same, other, rounded, float(n + X.sum()))
 
 
 def test_differences_are_the_sums():

@@ -216,7 +216,8 @@ class Memory:
         kind = kernels.Update32 if self.table.dtype == np.float32 else kernels.Update64
         alpha, log_totals, seen = smoothing
         places = self.table, self.mean, self.constants
-        return kind(*places, np.atleast_1d(alpha), log_totals, seen, known, self.occupied)
+        labelled = known, None if known is None else self.occupied
+        return kind(*places, np.atleast_1d(alpha), log_totals, seen, *labelled)
 
     def _fits(self, smoothing: Smoothing) -> bool:
         """Return whether the table has been made in this way, but for the totals of words."""
