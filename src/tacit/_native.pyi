@@ -142,6 +142,31 @@ def moments(
     squares: Floats,
     threads: int,
 ) -> None: ...
+def score_numbers(
+    X: Floats,
+    observed: npt.NDArray[np.bool_] | None,
+    mean: Floats,
+    variance: Floats,
+    noise: float,
+    scores: Floats,
+    threads: int,
+) -> None: ...
+def expect_numbers(
+    X: Floats,
+    observed: npt.NDArray[np.bool_] | None,
+    mean: Floats,
+    variance: Floats,
+    noise: float,
+    prior: Floats,
+    evidence: Floats | None,
+    weight: Floats | None,
+    hard: bool,
+    sums: Floats,
+    squares: Floats,
+    seen: Floats | None,
+    classes: Floats,
+    threads: int,
+) -> float: ...
 def normalize(joint: Floats, log_p: Floats, logs: bool, threads: int) -> None: ...
 def scan(values: Numbers, threads: int) -> tuple[float, float, bool, bool]: ...
 def has_duplicates(starts: Numbers, indices: Numbers, columns: int, threads: int) -> bool: ...

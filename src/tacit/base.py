@@ -293,11 +293,11 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
         Where equal ones were merged, `which` says which each is.
         """
-        result = np.zeros((len(labels.codes), len(labels.classes)))
-        known = labels.codes >= 0
-        result[known, labels.codes[known]] = 1.0
+        K, known = len(labels.classes), labels.codes >= 0
         if known.all():
-            return result
+            return np.asarray(np.eye(K)[labels.codes])
+        result = np.zeros((len(labels.codes), K))
+        result[known, labels.codes[known]] = 1.0
         place, rows = np.flatnonzero(~known), 0
         if which is not None:
             posterior = self._model.posterior(self._params, Rows(others.features))[0]

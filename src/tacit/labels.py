@@ -70,18 +70,22 @@ def encode(y: Any, classes: Any = None, missing_label: Any = None) -> Labels:
     if values.ndim == 2:
         return _encode_evidence(values, classes, known_classes)
     missing = is_missing(values, missing_label)
-    given = _natural(values[~missing], keep_objects=hasattr(y, "dtype"))
+    given = _natural(
+        values[~missing] if missing.any() else values, keep_objects=hasattr(y, "dtype")
+    )
     if known_classes is None:
         if not len(given):
             raise ValueError(
                 "Every label is missing. Name the classes with classes=..., or, to find groups "
                 "without labels, use a mixture such as tacit.MultinomialMixture."
             )
-        known_classes = np.unique(given)
+        known_classes = _distinct(given)
         _check_names(known_classes)
         _warn_about_missing(known_classes)
-    codes = np.full(len(values), -1)
-    codes[~missing] = _codes(given, known_classes)
+    codes = _codes(given, known_classes)
+    if missing.any():
+        found, codes = codes, np.full(len(values), -1)
+        codes[~missing] = found
     return Labels(known_classes, codes)
 
 
@@ -192,6 +196,16 @@ def _warn_about_missing(classes: npt.NDArray[Any]) -> None:
             UserWarning,
             stacklevel=2,
         )
+
+
+def _distinct(given: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the different labels in order; whole numbers that lie close are not sorted."""
+    if given.dtype.kind in "iu" and given.dtype != np.uint64:
+        least, most = int(given.min()), int(given.max())
+        if most - least < MOST_PLACES:
+            present = np.flatnonzero(np.bincount(given.astype(np.int64) - least))
+            return np.asarray(present + least, dtype=given.dtype)
+    return np.unique(given)
 
 
 def _codes(given: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.intp]:

@@ -13,9 +13,9 @@ from scipy import sparse
 
 from tacit import engine
 from tacit.em import Sums
-from tacit.families.base import Family, is_labelled
+from tacit.families.base import Expected, Family, is_labelled
 from tacit.numerics import Array, ratio
-from tacit.rows import Cells, cells
+from tacit.rows import Cells, Rows, cells
 
 __all__ = ["Centred", "Gaussian", "Normal"]
 
@@ -170,9 +170,14 @@ class Gaussian(Normal):
 
     def score(self, params: Params, features: Cells, fitting: bool = False) -> Array:
         """Return sum_j log N(x_j; mean_j, variance_j) over the observed cells."""
-        X, observed = features.values, features.observed
+        X, observed, kernels = features.values, features.observed, engine.native()
         noise = self.noise if fitting else 0.0
         scores = np.empty((len(X), len(params.mean)))
+        if kernels is not None:
+            shape = params.mean, params.variance, float(noise)
+            threads = engine.threads(2 * scores.size * X.shape[1])
+            kernels.score_numbers(X, observed, *shape, scores, threads)
+            return scores
         for k, (mean, variance) in enumerate(zip(params.mean, params.variance, strict=True)):
             log_norm = np.log(2.0 * np.pi * variance)
             terms = (X - mean) ** 2 + noise
@@ -181,6 +186,37 @@ class Gaussian(Normal):
             else:
                 scores[:, k] = (terms * observed) @ (1.0 / variance) + observed @ log_norm
         return -0.5 * scores
+
+    def expect(self, params: Params, rows: Rows, log_prior: Array, hard: bool) -> Expected | None:
+        """Score, normalise and count in one pass of the kernels."""
+        kernels, features = engine.native(), rows.features
+        if kernels is None:
+            return None
+        assert isinstance(features, Cells)
+        (K, d), observed = params.mean.shape, features.observed
+        sums, squares, classes = np.empty((d, K)), np.empty((d, K)), np.empty(K)
+        seen = None if observed is None else np.empty((d, K))
+        given = (
+            features.values,
+            observed,
+            params.mean,
+            params.variance,
+            float(self.noise),
+            log_prior,
+        )
+        log_likelihood = kernels.expect_numbers(
+            *given,
+            rows.evidence,
+            rows.weight,
+            hard,
+            sums,
+            squares,
+            seen,
+            classes,
+            engine.threads(2 * features.values.size * K),
+        )
+        weight = np.repeat(classes[:, None], d, axis=1) if seen is None else seen.T
+        return Expected(log_likelihood, classes, Moments(params.mean, weight, sums.T, squares.T))
 
     def count(self, features: Cells, weights: Any, params: Params | None = None) -> Moments:
         """Sum weights, values and squares around the means of the params."""

@@ -155,29 +155,25 @@ class Bags {
         {
             nb::gil_scoped_release release;
             with_types(rows_, [&](auto rows) {
-                share((n + stripe - 1) / stripe, threads, [&](std::size_t task) {
-                    std::vector<Real> scores(block * stride), gaps(block * stride);
-                    bool moved[block] = {};
-                    double tops[block], totals[block], rest[block], left[block], best_tops[block];
+                const auto run = [&](std::size_t task, bool compare) {
+                    Posteriors<Real> posteriors(K, log_prior, hard);
                     const std::size_t last = std::min(n, (task + 1) * stripe);
                     for (std::size_t first = task * stripe; first < last; first += block) {
                         const std::size_t count = std::min(block, last - first);
-                        const double *own = log_evidence ? log_evidence + first * K : nullptr;
-                        const Block<Real> part{count, K, scores.data(), gaps.data(), weights ? weights + first : nullptr,
-                                               to + first * K, again, static_cast<Real>(still), moved, tops,
-                                               totals, rest, left, stripes.sums(task)};
-                        widest<Score>(rows, first, count, from, K, begin, stride, scores.data());
-                        if (own) add(scores.data(), count, stride, own, K);
-                        if (hard) choose(scores.data(), count, stride, best_tops);
-                        widest<Normalize>(part);
-                        if (hard) std::copy(best_tops, best_tops + count, tops);
-                        for (std::size_t i = 0; i < count; ++i) {
-                            if (std::isinf(tops[i])) guess(part, i, stride, log_prior, own, hard);
-                        }
-                        if (again) stripes.note(task, first, part, stride);
+                        widest<Score>(rows, first, count, from, K, begin, stride, posteriors.scores());
+                        const Block<Real> &part = posteriors.normalize(
+                            count, log_evidence ? log_evidence + first * K : nullptr,
+                            weights ? weights + first : nullptr, to + first * K, stripes.sums(task),
+                            compare, static_cast<Real>(still));
+                        if (compare) stripes.note(task, first, part, stride);
                         stripes.add(task, part);
                     }
-                });
+                };
+                // If most of the first rows moved, the others are not even looked at.
+                const std::size_t probed = again && stripes.tasks > 1 ? 1 : 0;
+                if (probed) run(0, true);
+                const bool compare = again && !(probed && stripes.most_moved(0));
+                share(stripes.tasks - probed, threads, [&](std::size_t task) { run(task + probed, compare); });
             });
         }
         const double log_likelihood = stripes.total(classes.data());
@@ -323,6 +319,9 @@ class Bags {
               log_likelihood(tasks), rows(again ? tasks : 0), change(again ? tasks : 0) {}
 
         double *sums(std::size_t task) { return &classes[task * K]; }
+
+        // Whether more rows of a task moved than are noted; then nothing is returned in the end.
+        bool most_moved(std::size_t task) const { return many && rows[task].size() >= stripe / 4; }
 
         // Store the posteriors that moved, and note by how much.
         void note(std::size_t task, std::size_t first, const Block<Real> &part, std::size_t stride) {

@@ -152,44 +152,34 @@ class Codes {
         std::vector<double> class_sums(parts * K), log_likelihood(parts);
         share(parts, threads, [&](std::size_t p) {
             all[p].assign(lines_ * stride, 0.0);
-            std::vector<Real> scores(block * stride), gaps(block * stride), kept(block * K);
-            double tops[block], totals[block], rest[block], left[block], best_tops[block];
-            bool moved[block];
+            Posteriors<Real> posteriors(K, task.prior, task.hard);
+            std::vector<Real> kept(block * K);
             const std::size_t last = std::min(rows_, (p + 1) * part);
             for (std::size_t first = p * part; first < last; first += block) {
                 const std::size_t count = std::min(block, last - first);
                 const double *weight = task.weight ? task.weight + first : nullptr;
                 const double *evidence = task.evidence ? task.evidence + first * K : nullptr;
-                const Block<Real> one{count, K, scores.data(), gaps.data(), weight, kept.data(), false,
-                                      Real{0}, moved, tops, totals, rest, left, &class_sums[p * K]};
                 on_codes(first, [&](auto codes) {
                     best<ScoreCodes>(codes, count, groups, offsets_.data(), tables.data(), base.data(),
-                                     stride, scores.data());
+                                     stride, posteriors.scores());
                 });
-                if (evidence) add(scores.data(), count, stride, evidence, K);
-                if (task.hard) choose(scores.data(), count, stride, best_tops);
-                widest<Normalize>(one);
-                if (task.hard) std::copy(best_tops, best_tops + count, tops);
-                for (std::size_t i = 0; i < count; ++i) {
-                    if (!std::isinf(tops[i])) continue;
-                    guess(one, i, stride, task.prior, evidence, task.hard);
-                    std::copy(&kept[i * K], &kept[i * K] + K, &scores[i * stride]);
-                }
+                const Block<Real> &one = posteriors.normalize(count, evidence, weight, kept.data(),
+                                                              &class_sums[p * K]);
                 on_codes(first, [&](auto codes) {
                     best<CountCodes>(codes, count, groups, offsets_.data(),
-                                     static_cast<const Real *>(scores.data()), stride, all[p].data());
+                                     static_cast<const Real *>(one.scores), stride, all[p].data());
                     for (std::size_t i = 0; i < count; ++i) {
                         double middle = 0;
                         for (std::size_t g = 0; g < groups; ++g) {
                             middle += means[offsets_[g] + codes[i * groups + g]];
                         }
-                        rest[i] += left[i] * middle;
+                        one.rest[i] += one.left[i] * middle;
                     }
                 });
-                widest<Logarithms>(static_cast<double *>(totals), count);
+                widest<Logarithms>(one.totals, count);
                 for (std::size_t i = 0; i < count; ++i) {
-                    log_likelihood[p] += (weight ? weight[i] : 1.0) * totals[i] + rest[i];
-                    if (std::isinf(tops[i])) log_likelihood[p] = tops[i];
+                    log_likelihood[p] += (weight ? weight[i] : 1.0) * one.totals[i] + one.rest[i];
+                    if (std::isinf(one.tops[i])) log_likelihood[p] = one.tops[i];
                     for (std::size_t k = 0; evidence && k < K; ++k) {
                         const double r = static_cast<double>(kept[i * K + k]);
                         if (r != 0) log_likelihood[p] += r * evidence[i * K + k];

@@ -330,6 +330,7 @@ NB_MODULE(_native, m) {
     m.doc() = "Native kernels of tacit.";
     tacit::define_bags(m);
     tacit::define_codes(m);
+    tacit::define_numbers(m);
     tacit::define_tables(m);
     m.def("gather", &gather, nb::arg("codes"), nb::arg("table"), nb::arg("scores"));
     define_index<std::int32_t>(m);

@@ -205,4 +205,44 @@ void guess(const Block<Real> &part, std::size_t i, std::size_t stride, const dou
     part.moved[i] = true;
 }
 
+// From the scores of a block of rows to their posteriors, with all that may come between.
+template <typename Real>
+class Posteriors {
+  public:
+    Posteriors(std::size_t K, const double *prior, bool hard)
+        : K_(K), stride_(padded(K)), prior_(prior), hard_(hard), scores_(block * stride_),
+          gaps_(block * stride_) {}
+
+    // Where the scores of the block belong: `block` rows of `padded(K)` numbers, -inf behind the last
+    // class.
+    Real *scores() { return scores_.data(); }
+
+    // `evidence` (or null) is added to the scores of `count` rows, and they are normalised. `kept` and what
+    // follows are as in `Block`. The posteriors are where the scores were.
+    const Block<Real> &normalize(std::size_t count, const double *evidence, const double *weight,
+                                 Real *kept, double *sums, bool again = false, Real still = 0) {
+        block_ = {count, K_,     scores_.data(), gaps_.data(), weight, kept,  again, still,
+                  moved_, tops_, totals_,        rest_,        left_,  sums};
+        if (evidence) add(scores_.data(), count, stride_, evidence, K_);
+        if (hard_) choose(scores_.data(), count, stride_, best_tops_);
+        widest<Normalize>(block_);
+        if (hard_) std::copy(best_tops_, best_tops_ + count, tops_);
+        for (std::size_t i = 0; i < count; ++i) {
+            if (!std::isinf(tops_[i])) continue;
+            guess(block_, i, stride_, prior_, evidence, hard_);
+            if (!again) std::copy(kept + i * K_, kept + (i + 1) * K_, &scores_[i * stride_]);
+        }
+        return block_;
+    }
+
+  private:
+    const std::size_t K_, stride_;
+    const double *prior_;
+    const bool hard_;
+    std::vector<Real> scores_, gaps_;
+    bool moved_[block] = {};
+    double tops_[block], totals_[block], rest_[block], left_[block], best_tops_[block];
+    Block<Real> block_{};
+};
+
 }  // namespace tacit
