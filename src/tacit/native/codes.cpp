@@ -146,6 +146,8 @@ class Codes {
         const std::vector<Real> tables = grouped<Real>(task.log_p, K, stride, means);
         std::vector<Real> base(stride, -std::numeric_limits<Real>::infinity());
         std::copy(task.prior, task.prior + K, base.begin());
+        const bool carried = K < stride && K <= few;  // the means go along in a lane that is free
+        if (carried) base[K] = Real{0};
         const std::size_t part = std::max<std::size_t>(1 << 13, 4 * lines_);  // rows that share sums
         const std::size_t parts = (rows_ + part - 1) / part;
         std::vector<std::vector<double>> all(parts);
@@ -163,19 +165,22 @@ class Codes {
                     best<ScoreCodes>(codes, count, groups, offsets_.data(), tables.data(), base.data(),
                                      stride, posteriors.scores());
                 });
+                double middle[block] = {};
+                for (std::size_t i = 0; carried && i < count; ++i) {
+                    middle[i] = static_cast<double>(posteriors.scores()[i * stride + K]);
+                }
                 const Block<Real> &one = posteriors.normalize(count, evidence, weight, kept.data(),
                                                               &class_sums[p * K]);
                 on_codes(first, [&](auto codes) {
                     best<CountCodes>(codes, count, groups, offsets_.data(),
                                      static_cast<const Real *>(one.scores), stride, all[p].data());
-                    for (std::size_t i = 0; i < count; ++i) {
-                        double middle = 0;
+                    for (std::size_t i = 0; !carried && i < count; ++i) {
                         for (std::size_t g = 0; g < groups; ++g) {
-                            middle += means[offsets_[g] + codes[i * groups + g]];
+                            middle[i] += means[offsets_[g] + codes[i * groups + g]];
                         }
-                        one.rest[i] += one.left[i] * middle;
                     }
                 });
+                for (std::size_t i = 0; i < count; ++i) one.rest[i] += one.left[i] * middle[i];
                 widest<Logarithms>(one.totals, count);
                 for (std::size_t i = 0; i < count; ++i) {
                     log_likelihood[p] += (weight ? weight[i] : 1.0) * one.totals[i] + one.rest[i];
@@ -289,6 +294,7 @@ class Codes {
             for (std::size_t k = 0; k < K; ++k) {
                 tables[line * stride + k] = static_cast<Real>(sums[line * K + k] - means[line]);
             }
+            if (K < stride) tables[line * stride + K] = static_cast<Real>(means[line]);
         }
         return tables;
     }

@@ -130,11 +130,86 @@ TACIT_INLINE void normalize_block(const Block<Real> &block) {
     }
 }
 
+// The same for K classes, R rows side by side, so that nothing is summed up within a vector.
+template <int K, int R, typename Real>
+TACIT_INLINE void normalize_few(const Block<Real> &block) {
+    constexpr Real infinity = std::numeric_limits<Real>::infinity();
+    constexpr bool exact = sizeof(Real) == 8;
+    constexpr std::size_t stride = K <= 4 ? 4 : 8;
+    Vec<double, R> sums[K];
+    for (int k = 0; k < K; ++k) sums[k] = Vec<double, R>{};
+    for (std::size_t i = 0; i < block.count; i += R) {
+        const std::size_t rows = std::min<std::size_t>(R, block.count - i);
+        Real *from = block.scores + i * stride;
+        Vec<Real, R> x[K], all{}, spread{}, weight{};
+        for (int k = 0; k < K; ++k) {
+            for (int r = 0; r < R; ++r) x[k][r] = from[r * stride + k];
+        }
+        Vec<Real, R> top = x[0];
+        for (int k = 1; k < K; ++k) top = x[k] > top ? x[k] : top;
+        const Vec<Real, R> base = top > -infinity ? top : Vec<Real, R>{};
+        for (int k = 0; k < K; ++k) {
+            x[k] -= base;
+            const Vec<Real, R> least = Vec<Real, R>{} + Exponential<Real>::lowest;
+            const Vec<Real, R> below = x[k] > least ? x[k] : least;
+            Exponential<Real>::template run<R>(x[k]);
+            all += x[k];
+            spread += x[k] * below;
+        }
+        Vec<double, R> own{};
+        for (std::size_t r = 0; r < rows; ++r) own[r] = block.weight ? block.weight[i + r] : 1.0;
+        for (int r = 0; r < R; ++r) weight[r] = static_cast<Real>(own[r]);
+        const Vec<Real, R> scale = all > Real{0} ? weight / all : Vec<Real, R>{};
+        Vec<double, R> given{};
+        for (int k = 0; k < K; ++k) {
+            if (exact) {
+                x[k] = all > Real{0} ? x[k] * weight / all : Vec<Real, R>{};
+            } else {
+                x[k] *= scale;
+            }
+            Vec<double, R> part;
+            for (int r = 0; r < R; ++r) part[r] = static_cast<double>(x[k][r]);
+            given += part;
+            sums[k] += part;
+        }
+        for (std::size_t r = 0; r < rows; ++r) {
+            for (int k = 0; k < K; ++k) {
+                from[r * stride + k] = x[k][r];
+                block.kept[(i + r) * K + k] = x[k][r];
+            }
+            for (std::size_t k = K; k < stride; ++k) from[r * stride + k] = Real{0};
+        }
+        for (int r = 0; r < R; ++r) {
+            block.tops[i + r] = static_cast<double>(top[r]);
+            block.totals[i + r] = static_cast<double>(all[r]);
+            block.left[i + r] = own[r] - given[r];
+            block.rest[i + r] = block.left[i + r] * static_cast<double>(base[r]) -
+                                static_cast<double>(scale[r]) * static_cast<double>(spread[r]);
+        }
+    }
+    for (int k = 0; k < K; ++k) block.sums[k] += sum<double, R>(sums[k]);
+}
+
+constexpr std::size_t few = 8;  // classes of which many rows are normalised side by side
+
 template <int bytes>
 struct Normalize {
     template <typename Real>
     static TACIT_INLINE void run(Block<Real> block) {
-        constexpr int L = sizeof(Real) == 4 ? 8 : bytes / 8;
+        constexpr int L = sizeof(Real) == 4 ? 8 : bytes / 8, R = 32 / sizeof(Real);
+        if (!block.again) {
+            switch (block.classes) {
+                case 1: return normalize_few<1, R>(block);
+                case 2: return normalize_few<2, R>(block);
+                case 3: return normalize_few<3, R>(block);
+                case 4: return normalize_few<4, R>(block);
+                case 5: return normalize_few<5, R>(block);
+                case 6: return normalize_few<6, R>(block);
+                case 7: return normalize_few<7, R>(block);
+                case 8: return normalize_few<8, R>(block);
+                default: break;
+            }
+        }
         if (block.classes <= 4) {
             normalize_block<1, 4>(block);
         } else if (block.classes <= L) {
@@ -161,10 +236,10 @@ void add(Real *scores, std::size_t count, std::size_t stride, const double *evid
 
 // Hard assignment: each row to the first of its best classes, whose score is returned.
 template <typename Real>
-void choose(Real *scores, std::size_t count, std::size_t stride, double *tops) {
+void choose(Real *scores, std::size_t count, std::size_t stride, std::size_t K, double *tops) {
     constexpr Real infinity = std::numeric_limits<Real>::infinity();
     for (std::size_t i = 0; i < count; ++i) {
-        Real *row = scores + i * stride, *at = std::max_element(row, row + stride);
+        Real *row = scores + i * stride, *at = std::max_element(row, row + K);
         tops[i] = static_cast<double>(*at);
         const bool possible = *at > -infinity;
         std::fill(row, row + stride, -infinity);
@@ -214,7 +289,7 @@ class Posteriors {
           gaps_(block * stride_) {}
 
     // Where the scores of the block belong: `block` rows of `padded(K)` numbers, -inf behind the last
-    // class.
+    // class, or up to `few` classes anything.
     Real *scores() { return scores_.data(); }
 
     // `evidence` (or null) is added to the scores of `count` rows, and they are normalised. `kept` and what
@@ -224,7 +299,7 @@ class Posteriors {
         block_ = {count, K_,     scores_.data(), gaps_.data(), weight, kept,  again, still,
                   moved_, tops_, totals_,        rest_,        left_,  sums};
         if (evidence) add(scores_.data(), count, stride_, evidence, K_);
-        if (hard_) choose(scores_.data(), count, stride_, best_tops_);
+        if (hard_) choose(scores_.data(), count, stride_, K_, best_tops_);
         widest<Normalize>(block_);
         if (hard_) std::copy(best_tops_, best_tops_ + count, tops_);
         for (std::size_t i = 0; i < count; ++i) {
