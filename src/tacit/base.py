@@ -24,7 +24,15 @@ from tacit import em, engine, starts
 from tacit.callbacks import CallbackSupportMixin, Reporter
 from tacit.families import Family
 from tacit.labels import Labels
-from tacit.naivebayes import ClassCounts, NaiveBayes, Params, collapse, count_known, select
+from tacit.naivebayes import (
+    ClassCounts,
+    NaiveBayes,
+    Params,
+    collapse,
+    count_known,
+    select,
+    together,
+)
 from tacit.numerics import Array
 from tacit.rows import Rows
 from tacit.shared_docs import SHARED
@@ -237,7 +245,10 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
                 start = model.maximize(fixed)
             elif chunks:
                 begin = starts.responsibilities(self.init, X, labels, weight, rng, model.hard)
-                start = self._start(model, rows, begin)
+                if merged is not None and which is not None and loop.all():
+                    start = self._start(model, *together(merged, which, begin, weight))
+                else:
+                    start = self._start(model, rows, begin)
             watch = report.start(number, model)
             run = em.fit(
                 model,

@@ -21,7 +21,15 @@ from tacit.labels import Labels
 from tacit.numerics import Array, expected_log, log, normalize, ratio
 from tacit.rows import Rows
 
-__all__ = ["ClassCounts", "NaiveBayes", "Params", "collapse", "count_known", "select"]
+__all__ = [
+    "ClassCounts",
+    "NaiveBayes",
+    "Params",
+    "collapse",
+    "count_known",
+    "select",
+    "together",
+]
 
 
 @dataclass(frozen=True)
@@ -199,6 +207,16 @@ def collapse(model: NaiveBayes, rows: Rows) -> tuple[Rows, npt.NDArray[np.intp] 
     first, which = found
     weight = np.bincount(which, rows.weight, len(first)).astype(np.float64)
     return Rows(rows.features.take(first), None, weight), which
+
+
+def together(
+    merged: Rows, which: npt.NDArray[np.intp], responsibilities: Array, weight: Array
+) -> tuple[Rows, Array]:
+    """Return merged rows, and the mean responsibilities of the rows that each stands for."""
+    assert merged.weight is not None
+    size = len(merged)
+    sums = [np.bincount(which, weight * column, size) for column in responsibilities.T]
+    return merged, np.stack(sums, axis=1) / merged.weight[:, None]
 
 
 def count_known(
