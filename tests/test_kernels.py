@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+import tacit
 from tacit import _native, engine
 from tacit.numerics import normalize
 
@@ -70,12 +71,61 @@ def test_kernels_check_what_they_are_given():
         _native.accumulate(codes, np.zeros((1, 2)), np.zeros((3, 2)))
     X = sparse.csr_array([[1.0, 0.0], [0.0, 1.0]])
     with pytest.raises(ValueError, match="shapes differ"):
-        _native.multiply(X.indptr, X.indices, X.data, np.zeros((2, 3)), np.zeros((2, 2)), 1)
+        given = X.indptr, X.indices, X.data, np.zeros((2, 3)), np.zeros(2)
+        _native.score(*given, np.zeros((2, 2)), None, 0, 0, False, 1)
+
+
+@pytest.mark.parametrize("make", [tacit.MultinomialNB, tacit.BernoulliNB])
+def test_rows_that_are_not_plain_are_looked_at_twice(make):
+    """Whatever is unusual about a matrix, predictions are those for the same matrix in order."""
+    rng = np.random.default_rng(0)
+    X = sparse.csr_array(
+        (rng.random((300, 40)) < 0.2) * rng.integers(1, 4, (300, 40)).astype(float)
+    )
+    nb = make().fit(X, np.arange(300) % 3)
+    expected = [nb.predict_log_proba(X), nb.predict_proba(X), nb.predict(X), nb.score_samples(X)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TACIT_ENGINE", "numpy")
+        np.testing.assert_allclose(nb.predict_log_proba(X), expected[0], rtol=1e-11, atol=1e-11)
+    backwards = X.copy()
+    for i in range(300):
+        part = slice(X.indptr[i], X.indptr[i + 1])
+        backwards.indices[part], backwards.data[part] = X.indices[part][::-1], X.data[part][::-1]
+    backwards.has_sorted_indices = False
+    zeros = sparse.csr_array(X.toarray() + 1.0)
+    zeros.data -= 1.0  # stores all its zeros
+    starts, half = X.indptr * 2, X.data.repeat(2) / 2
+    twice = sparse.csr_array((half, X.indices.repeat(2), starts), X.shape)
+    for same in (
+        backwards,
+        zeros,
+        twice,
+        X.astype(np.float32),
+        X.astype(np.int64),
+        X.astype(np.int8),
+    ):
+        found = [nb.predict_log_proba(same), nb.predict_proba(same), nb.predict(same)]
+        for a, b in zip(found, expected[:3], strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
+    for broken, message in [(np.nan, "NaN or infinity"), (np.inf, "NaN or infinity")]:
+        bad = X.copy()
+        bad.data[17] = broken
+        with pytest.raises(ValueError, match=message):
+            nb.predict(bad)
+    bad = X.copy()
+    bad.indices[3] = 40
+    with pytest.raises(ValueError, match="indices"):
+        nb.predict(bad)
+    bad = X.copy()
+    bad.data[5] = -1.0
+    if make is tacit.MultinomialNB:
+        with pytest.raises(ValueError, match="Negative"):
+            nb.predict_proba(bad)
+    else:
+        assert nb.predict_proba(bad).shape == (300, 3)
 
 
 def test_indices_out_of_range_do_not_reach_the_kernels():
-    import tacit
-
     X = sparse.csr_array([[1.0, 0.0], [0.0, 1.0]])
     X.indices[0] = 7
     with pytest.raises(ValueError, match="indices"):

@@ -170,9 +170,19 @@ def expect_numbers(
 def normalize(joint: Floats, log_p: Floats, logs: bool, threads: int) -> None: ...
 def scan(values: Numbers, threads: int) -> tuple[float, float, bool, bool]: ...
 def has_duplicates(starts: Numbers, indices: Numbers, columns: int, threads: int) -> bool: ...
-def multiply(
-    starts: Numbers, indices: Numbers, values: Numbers, dense: Floats, out: Floats, threads: int
-) -> None: ...
+def score(
+    starts: Numbers,
+    indices: Numbers,
+    values: Numbers,
+    table: Floats,
+    constants: Floats,
+    out: Floats,
+    log_p: Floats | None,
+    wanted: int,
+    trust: int,
+    ones: bool,
+    threads: int,
+) -> bool: ...
 def tally(
     starts: Numbers,
     indices: Numbers,

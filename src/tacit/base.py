@@ -131,8 +131,12 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _check_features(self, X: Any, reset: bool) -> Any:
         """Return X as a numeric array or CSR matrix, in which NaN is a missing cell."""
+        return self._check_numbers(self._check_shape(X, reset))
+
+    def _check_shape(self, X: Any, reset: bool) -> Any:
+        """Return X as an array or CSR matrix of the right width."""
         try:
-            X = validate_data(
+            return validate_data(
                 self,
                 X,
                 reset=reset,
@@ -147,6 +151,9 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
                     "with sklearn.preprocessing.OrdinalEncoder, and texts with CountVectorizer."
                 ) from None
             raise
+
+    def _check_numbers(self, X: Any) -> Any:
+        """Return X with each column at most once in a row; ValueError if it holds no numbers."""
         numbers = X.data if sparse.issparse(X) else X
         if numbers.dtype.kind == "f" and not engine.scan(numbers).finite:
             if sparse.issparse(X):
@@ -320,20 +327,26 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             rows += len(chunk)
         return result
 
-    def _predict(self, X: Any, what: Callable[[Rows], tuple[Array, ...]]) -> tuple[Array, ...]:
-        """Return what a function says of new rows, chunk by chunk where they are dense."""
+    def _look(self, X: Any, wanted: engine.Wanted) -> tuple[Array, Array]:
+        """Return what is wanted of new rows, and log p(x): at once, or chunk by chunk if dense."""
         check_is_fitted(self)
+        model, params = self._model, self._params
         with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs), engine.scan_once():
-            features = self._model.family.encode(self._check_features(X, reset=False))
-            found = [what(chunk) for chunk in Rows(features).chunks()]
-        return found[0] if len(found) == 1 else tuple(map(np.concatenate, zip(*found, strict=True)))
-
-    def _posterior(self, X: Any) -> tuple[Array, Array, Array]:
-        """Return p(y | x), log p(x) and log p(x, y) of each row."""
-        posterior, log_p, joint = self._predict(
-            X, lambda rows: self._model.posterior(self._params, rows)
-        )
-        return posterior, log_p, joint
+            X = self._check_shape(X, reset=False)
+            prior = params.class_log_prior
+            found = model.family.look(params.features, X, prior, wanted)
+            if found is None:
+                rows = Rows(model.family.encode(self._check_numbers(X)))
+                pieces = [model.look(params, chunk, wanted) for chunk in rows.chunks()]
+                found = (
+                    pieces[0]
+                    if len(pieces) == 1
+                    else tuple(map(np.concatenate, zip(*pieces, strict=True)))
+                )
+            table, log_p = found
+            if wanted != "joint":  # what is impossible in every class leaves it to the prior
+                table[np.isneginf(log_p)] = prior if wanted == "log_posterior" else np.exp(prior)
+        return table, log_p
 
     def _most_probable(self, X: Any) -> npt.NDArray[np.intp]:
         """Return the class with the largest p(x, y), or where all are 0, p(y)."""
@@ -355,10 +368,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         -------
         ndarray of shape (n, K)
         """
-        (joint,) = self._predict(
-            X, lambda rows: (self._model.log_joint_rows(self._params, rows.features),)
-        )
-        return joint
+        return self._look(X, "joint")[0]
 
     def score_samples(self, X: Any) -> Array:
         """Return log p(x) of each row.
@@ -372,7 +382,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         -------
         ndarray of shape (n,)
         """
-        return self._posterior(X)[1]
+        return self._look(X, "posterior")[1]
 
     def predict_proba(self, X: Any) -> Array:
         """Return p(y | x) of each row and class.
@@ -389,7 +399,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         -------
         ndarray of shape (n, K)
         """
-        return self._posterior(X)[0]
+        return self._look(X, "posterior")[0]
 
     def _draw(self, n_samples: int) -> tuple[Array, npt.NDArray[np.intp]]:
         check_is_fitted(self)

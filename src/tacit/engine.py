@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -22,6 +22,7 @@ from threadpoolctl import ThreadpoolController
 
 __all__ = [
     "Scan",
+    "Wanted",
     "add",
     "distinct",
     "expect",
@@ -32,6 +33,7 @@ __all__ = [
     "one_blas_thread",
     "scan",
     "scan_once",
+    "score",
     "tally",
     "threads",
     "workers",
@@ -160,9 +162,45 @@ def multiply(matrix: Any, dense: Any) -> Any:
     if kernels is None:
         return np.asarray(matrix @ dense)
     out = np.empty((matrix.shape[0], dense.shape[1]))
-    work = len(matrix.data) * dense.shape[1]
-    kernels.multiply(*arrays(matrix), np.ascontiguousarray(dense), out, threads(work))
+    work, none = len(matrix.data) * dense.shape[1], np.zeros(dense.shape[1])
+    table = np.ascontiguousarray(dense)
+    kernels.score(*arrays(matrix), table, none, out, None, 0, 0, False, threads(work))
     return out
+
+
+Wanted = Literal["joint", "posterior", "log_posterior"]
+
+
+def score(
+    matrix: Any, table: Any, constants: Any, wanted: Wanted, *, ones: bool
+) -> tuple[Any, Any] | None:
+    """Score the rows of a CSR matrix that nobody has looked at yet; None if that is necessary.
+
+    The scores are constants + matrix @ table, where all that is stored counts as 1 if `ones`; what
+    comes back are they, or their softmax, or its logarithm, and (not with "joint") log p(x). It is
+    None where there are no kernels, or the matrix is not plain: it stores numbers that are not
+    positive and finite, or columns that do not exist, or if `ones`, does not store them in order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> X = sparse.csr_array([[0.0, 2.0], [1.0, 1.0]])
+    >>> table, constants = np.array([[1.0], [3.0]]), np.array([0.5])
+    >>> found = score(X, table, constants, "joint", ones=False)
+    >>> found is None or found[0].tolist()
+    [[6.5], [4.5]]
+    """
+    kernels = native()
+    if kernels is None or matrix.dtype not in KERNEL_TYPES or not matrix.shape[0]:
+        return None
+    K = len(constants)
+    out, log_p = np.empty((matrix.shape[0], K)), np.empty(matrix.shape[0])
+    how = get_args(Wanted).index(wanted), 2 if ones else 1, ones
+    given = np.ascontiguousarray(table), constants
+    size = threads(len(matrix.data) * K)
+    plain = kernels.score(*arrays(matrix), *given, out, log_p, *how, size)
+    return (out, log_p) if plain else None
 
 
 def has_duplicates(matrix: Any) -> bool:

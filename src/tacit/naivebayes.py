@@ -18,7 +18,7 @@ from tacit import engine
 from tacit.em import Statistics
 from tacit.families.base import Family
 from tacit.labels import Labels
-from tacit.numerics import Array, expected_log, log, normalize, ratio
+from tacit.numerics import Array, expected_log, log, log_normalize, normalize, ratio
 from tacit.rows import Rows
 
 __all__ = [
@@ -117,6 +117,16 @@ class NaiveBayes:
             guess[blank] = normalize(evidence[impossible])[0][blank]
             responsibilities[impossible] = guess
         return responsibilities, log_p, joint
+
+    def look(self, params: Params, rows: Rows, wanted: engine.Wanted) -> tuple[Array, Array]:
+        """Return what is wanted of rows without evidence, and log p(x) unless it is "joint".
+
+        A row that is impossible under every class leaves its posterior to the prior.
+        """
+        if wanted == "posterior":
+            return self.posterior(params, rows)[:2]
+        joint = self.log_joint_rows(params, rows.features)
+        return (joint, np.empty(len(joint))) if wanted == "joint" else log_normalize(joint)
 
     def expect(self, params: Params, rows: Rows) -> ClassCounts:
         """Return soft counts: C Fig. 1 step 1, W (21) and (22), L "E-step"."""

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length
 from tacit.base import EMEstimator, check_weight, fit_context
 from tacit.labels import Labels, encode
 from tacit.naivebayes import ClassCounts, NaiveBayes, Params, count_known, select
-from tacit.numerics import Array, log_normalize
+from tacit.numerics import Array
 from tacit.rows import Rows
 
 __all__ = ["Classifier", "DiscreteClassifier", "NormalClassifier"]
@@ -222,9 +222,7 @@ class Classifier(ClassifierMixin, EMEstimator):
         -------
         ndarray of shape (n, K)
         """
-        result, log_p = log_normalize(self.predict_joint_log_proba(X))
-        result[np.isneginf(log_p)] = self._params.class_log_prior
-        return result
+        return self._look(X, "log_posterior")[0]
 
     def sample(self, n_samples: int = 1) -> tuple[Array, Any]:
         """Draw rows and labels that look like the data.

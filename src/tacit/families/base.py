@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tacit.engine import Wanted
 from tacit.numerics import Array, expected_log
 from tacit.rows import Rows
 
@@ -69,6 +70,16 @@ class Family(ABC):
 
         With `fitting`, the log-likelihood that the estimates maximise, where that differs.
         """
+
+    def look(
+        self, params: Any, X: Any, log_prior: Array, wanted: Wanted
+    ) -> tuple[Array, Array] | None:
+        """Return what is wanted of the rows of a matrix, and log p(x); None if there is no kernel.
+
+        The matrix has not been encoded, nor its numbers checked: that is done on the way, and None
+        is returned if anything is unusual. (`tacit.naivebayes.NaiveBayes.look` is the oracle.)
+        """
+        return None
 
     @abstractmethod
     def count(self, features: Any, weights: Any, params: Any = None) -> Any:

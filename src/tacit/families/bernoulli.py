@@ -149,7 +149,7 @@ class Bernoulli(Linear):
             X = _check_binary(X)
         elif sparse.issparse(X) and self._keeps_all(X.data):
             ones = np.ones(len(X.data), np.float32)  # the structure stays as it is
-            X = type(X)((ones, X.indices, X.indptr), shape=X.shape, copy=False)
+            return Bags(type(X)((ones, X.indices, X.indptr), shape=X.shape, copy=False))
         elif sparse.issparse(X):
             X = binarize(X, threshold=self.binarize)
         else:
@@ -182,6 +182,15 @@ class Bernoulli(Linear):
         present = times(X, certain.T.astype(np.float64))
         scores[present < certain.sum(axis=1)] = -np.inf
         return scores
+
+    def look(
+        self, params: Params, X: Any, log_prior: Array, wanted: engine.Wanted
+    ) -> tuple[Array, Array] | None:
+        """Score sparse rows as they come, if all that is stored is 1."""
+        if not sparse.issparse(X) or self.binarize != 0 or np.isinf(params.all_absent).any():
+            return None
+        constants = log_prior + params.all_absent
+        return engine.score(X, params.log_odds.T, constants, wanted, ones=True)
 
     def count(self, features: Cells | Bags, weights: Any, params: Params | None = None) -> Counts:
         """Sum the weights of ones and of zeros: the numerators of W (20), H, C Fig. 1."""

@@ -105,6 +105,14 @@ class Multinomial(Linear):
             scores -= np.where(np.isneginf(scores), 0.0, length * log_share)
         return scores
 
+    def look(
+        self, params: Params, X: Any, log_prior: Array, wanted: engine.Wanted
+    ) -> tuple[Array, Array] | None:
+        """Score sparse rows as they come."""
+        if not sparse.issparse(X):
+            return None
+        return engine.score(X, params.log_p.T, log_prior, wanted, ones=False)
+
     def count(self, features: Cells | Bags, weights: Any, params: Params | None = None) -> Counts:
         """Sum words by class (L), with what is expected of missing cells."""
         words, totals = features.sums(weights)

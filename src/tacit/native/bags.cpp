@@ -557,25 +557,6 @@ bool repeats(const Index *start, const Index *index, std::size_t first, std::siz
     return false;
 }
 
-// Of the indices [first, last): the largest, negative ones being larger than any other, and how many are
-// no larger than the one before.
-template <typename Index>
-struct LookAt {
-    static TACIT_INLINE void run(const Index *indices, std::size_t first, std::size_t last,
-                                 std::make_unsigned_t<Index> *most, std::size_t *falls) {
-        using Size = std::make_unsigned_t<Index>;
-        Size largest = 0, fallen = 0;
-        for (std::size_t p = first; p < last; ++p) {
-            largest = std::max(largest, static_cast<Size>(indices[p]));
-        }
-        for (std::size_t p = std::max<std::size_t>(first, 1); p < last; ++p) {
-            fallen += indices[p] <= indices[p - 1];
-        }
-        *most = largest;
-        *falls = fallen;
-    }
-};
-
 // Whether the rows of a CSR matrix hold a column more than once. ValueError if it is none.
 template <typename Index>
 bool has_duplicates(Vector<const Index> starts, Vector<const Index> indices, std::size_t columns,

@@ -12,8 +12,6 @@
 #include <vector>
 
 #include "arrays.h"
-#include "bags.h"
-#include "posterior.h"
 #include "sums.h"
 #include "threads.h"
 
@@ -104,44 +102,6 @@ void moments(Input X, nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig>
 
 template <typename T>
 using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-// out = matrix @ dense, for a compressed sparse matrix whose indices the caller has checked.
-template <typename Index, typename Value>
-void multiply(Vector<Index> starts, Vector<Index> indices, Vector<Value> values, Input dense,
-              Output out, int threads) {
-    const std::size_t rows = out.shape(0), K = out.shape(1), inner = dense.shape(0);
-    check(starts.shape(0) == rows + 1 && indices.shape(0) == values.shape(0) &&
-              static_cast<std::size_t>(starts.data()[rows]) <= indices.shape(0) &&
-              dense.shape(1) == K && threads >= 1,
-          "shapes differ");
-    const double *table = dense.data();
-    double *to = out.data();
-    nb::gil_scoped_release release;
-    const std::vector<std::int64_t> bounds(starts.data(), starts.data() + rows + 1);
-    const tacit::Lines<Index, Value> lines{bounds.data(), bounds.data() + 1, indices.data(),
-                                           values.data(),
-                                           static_cast<std::int64_t>(indices.shape(0)) - 1};
-    const std::size_t stride = (K + 3) / 4 * 4;
-    std::vector<double> copy;
-    if (stride != K) {  // vectors read beyond the last line
-        copy.resize(inner * K + 4);
-        std::copy(table, table + inner * K, copy.begin());
-        table = copy.data();
-    }
-    const std::vector<double> nothing(stride, 0.0);
-    const tacit::Base<double> begin{nothing.data(), nothing.data(), nullptr, nullptr};
-    tacit::share_ranges(rows, 256, threads, [&](std::size_t first, std::size_t last) {
-        std::vector<double> scores(tacit::block * stride);
-        for (std::size_t i = first; i < last; i += tacit::block) {
-            const std::size_t count = std::min(tacit::block, last - i);
-            double *whole = stride == K ? to + i * K : scores.data();
-            tacit::widest<tacit::Score>(lines, i, count, table, K, begin, stride, whole);
-            for (std::size_t r = 0; r < count && stride != K; ++r) {
-                std::memcpy(to + (i + r) * K, &scores[r * stride], K * sizeof(double));
-            }
-        }
-    });
-}
 
 template <typename T>
 void prefetch(const T *from, const T *to) {
@@ -240,40 +200,6 @@ void tally(Vector<Index> starts, Vector<Index> indices, Vector<Value> values,
     for (const Task &task : tasks) all[task.k] += task.total;
 }
 
-// Each row of log p(x, y) becomes p(y | x), or if `logs`, log p(y | x); and log_p its log p(x). A row
-// of -inf alone becomes zeros or stays as it is, and its log p(x) is -inf.
-void normalize(Output joint, nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu> log_p,
-               bool logs, int threads) {
-    const std::size_t rows = joint.shape(0), K = joint.shape(1), stride = tacit::padded(K);
-    check(log_p.shape(0) == rows && threads >= 1, "shapes differ");
-    double *all = joint.data(), *log_sums = log_p.data();
-    nb::gil_scoped_release release;
-    tacit::share_ranges(rows, 16 * tacit::block, threads, [=](std::size_t begin, std::size_t end) {
-        constexpr double infinity = std::numeric_limits<double>::infinity();
-        std::vector<double> scores(tacit::block * stride, -infinity), gaps(tacit::block * stride);
-        std::vector<double> kept(tacit::block * K), sums(K);
-        double tops[tacit::block], totals[tacit::block], rest[tacit::block], left[tacit::block];
-        bool moved[tacit::block];
-        for (std::size_t first = begin; first < end; first += tacit::block) {
-            const std::size_t count = std::min(tacit::block, end - first);
-            for (std::size_t i = 0; i < count; ++i) {
-                std::memcpy(&scores[i * stride], all + (first + i) * K, K * sizeof(double));
-                std::fill(&scores[i * stride] + K, &scores[i * stride] + stride, -infinity);
-            }
-            tacit::widest<tacit::Normalize>(tacit::Block<double>{
-                count, K, scores.data(), gaps.data(), nullptr, logs ? kept.data() : all + first * K,
-                false, 0.0, moved, tops, totals, rest, left, sums.data()});
-            tacit::widest<tacit::Logarithms>(static_cast<double *>(totals), count);
-            for (std::size_t i = 0; i < count; ++i) {
-                log_sums[first + i] = std::isinf(tops[i]) ? tops[i] : tops[i] + totals[i];
-                if (!logs || std::isinf(tops[i])) continue;
-                double *row = all + (first + i) * K;
-                for (std::size_t k = 0; k < K; ++k) row[k] -= log_sums[first + i];
-            }
-        }
-    });
-}
-
 // Finds the least and the most of some numbers, at most and at least 0; returns whether all are
 // finite, and whether none is zero.
 template <typename T>
@@ -307,9 +233,6 @@ void define_scan(nb::module_ &m) {
 
 template <typename Index, typename Value>
 void define_sparse(nb::module_ &m) {
-    m.def("multiply", &multiply<Index, Value>, nb::arg("starts").noconvert(),
-          nb::arg("indices").noconvert(), nb::arg("values").noconvert(), nb::arg("dense"),
-          nb::arg("out").noconvert(), nb::arg("threads"));
     m.def("tally", &tally<Index, Value>, nb::arg("starts").noconvert(),
           nb::arg("indices").noconvert(), nb::arg("values").noconvert(), nb::arg("label_starts"),
           nb::arg("labels"), nb::arg("weights"), nb::arg("counts").noconvert(),
@@ -331,12 +254,11 @@ NB_MODULE(_native, m) {
     tacit::define_bags(m);
     tacit::define_codes(m);
     tacit::define_numbers(m);
+    tacit::define_scores(m);
     tacit::define_tables(m);
     m.def("gather", &gather, nb::arg("codes"), nb::arg("table"), nb::arg("scores"));
     define_index<std::int32_t>(m);
     define_index<std::int64_t>(m);
-    m.def("normalize", &normalize, nb::arg("joint").noconvert(), nb::arg("log_p").noconvert(),
-          nb::arg("logs"), nb::arg("threads"));
     define_scan<double>(m);
     define_scan<float>(m);
     define_scan<std::int64_t>(m);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include "simd.h"
 
@@ -92,6 +93,25 @@ struct Scan {
             found->finite &= strange[l] == 0;
             found->full &= zeros[l] == 0;
         }
+    }
+};
+
+// Of the indices [first, last): the largest, negative ones being larger than any other, and how many are
+// no larger than the one before.
+template <typename Index>
+struct LookAt {
+    static TACIT_INLINE void run(const Index *indices, std::size_t first, std::size_t last,
+                                 std::make_unsigned_t<Index> *most, std::size_t *falls) {
+        using Size = std::make_unsigned_t<Index>;
+        Size largest = 0, fallen = 0;
+        for (std::size_t p = first; p < last; ++p) {
+            largest = std::max(largest, static_cast<Size>(indices[p]));
+        }
+        for (std::size_t p = std::max<std::size_t>(first, 1); p < last; ++p) {
+            fallen += indices[p] <= indices[p - 1];
+        }
+        *most = largest;
+        *falls = fallen;
     }
 };
 

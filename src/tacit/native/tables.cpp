@@ -109,6 +109,10 @@ nb::object log_odds(Matrix<const double> ones, std::optional<Matrix<const double
     const Alpha smoothing = alpha_of(alpha, lines);
     const double nought = 0, *none = nullptr, *all = seen.data();
     const double half = -std::log(2.0);
+    const bool by_class = !zeros && smoothing.one;  // then all lines have the same totals
+    std::vector<double> of_classes(by_class ? K : 0);
+    for (std::size_t k = 0; k < of_classes.size(); ++k) of_classes[k] = all[k] + 2 * smoothing[0];
+    widest<Logarithms>(of_classes.data(), of_classes.size());
     return by_tiles(lines, threads, [&](std::size_t first, std::size_t last, Sums *sums) {
         const std::size_t count = last - first, size = count * K;
         const double *one = ones.data() + first * K;
@@ -127,12 +131,16 @@ nb::object log_odds(Matrix<const double> ones, std::optional<Matrix<const double
         const double *zero = rest, *total = totals;
         best<Smooth<false>>(one, none, own, begin, count, K, K, p);
         best<Smooth<false>>(zero, none, own, begin, count, K, K, not_p);
-        for (std::size_t i = 0; i < size; ++i) totals[i] = p[i] + not_p[i];
-        widest<Logarithms>(totals, size);
+        if (by_class) {
+            total = of_classes.data();
+        } else {
+            for (std::size_t i = 0; i < size; ++i) totals[i] = p[i] + not_p[i];
+            widest<Logarithms>(totals, size);
+        }
         widest<Logarithms>(p, size);
         widest<Logarithms>(not_p, size);
-        best<Shares>(one, own, total, false, half, count, K, p, sums);
-        best<Shares>(zero, own, total, false, half, count, K, not_p, sums);
+        best<Shares>(one, own, total, by_class, half, count, K, p, sums);
+        best<Shares>(zero, own, total, by_class, half, count, K, not_p, sums);
     });
 }
 
