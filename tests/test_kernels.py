@@ -70,8 +70,8 @@ def test_kernels_check_what_they_are_given():
     with pytest.raises(ValueError, match="outside its table"):
         _native.accumulate(codes, np.zeros((1, 2)), np.zeros((3, 2)))
     X = sparse.csr_array([[1.0, 0.0], [0.0, 1.0]])
+    given = X.indptr, X.indices, X.data, np.zeros((2, 3)), np.zeros(2)
     with pytest.raises(ValueError, match="shapes differ"):
-        given = X.indptr, X.indices, X.data, np.zeros((2, 3)), np.zeros(2)
         _native.score(*given, np.zeros((2, 2)), None, 0, 0, False, 1)
 
 
