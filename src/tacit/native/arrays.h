@@ -39,8 +39,11 @@ nb::object to_numpy(std::vector<T> &&values, std::size_t size) {
 
 void define_bags(nb::module_ &m);
 void define_codes(nb::module_ &m);
+void define_columns(nb::module_ &m);
 void define_numbers(nb::module_ &m);
+void define_packed(nb::module_ &m);
 void define_scores(nb::module_ &m);
 void define_tables(nb::module_ &m);
+void define_tally(nb::module_ &m);
 
 }  // namespace tacit

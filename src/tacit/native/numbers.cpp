@@ -6,6 +6,7 @@
 #include "arrays.h"
 #include "posterior.h"
 #include "simd.h"
+#include "sums.h"
 #include "threads.h"
 
 namespace tacit {
@@ -284,6 +285,39 @@ double expect_numbers(Matrix<const double> X, std::optional<Matrix<const bool>> 
     return total;
 }
 
+// sums[k, j] = the sum of w (x - pilot[k, j]) and squares[k, j] that of w (x - pilot[k, j])^2 over the
+// rows x of class k, which is labels[i] for row i, with weight w. Parts of the rows are summed up
+// each for itself, and added in order.
+void moments(Matrix<const double> X, Vector<const std::int64_t> labels, Vector<const double> weights,
+             Matrix<const double> pilot, Matrix<double> sums, Matrix<double> squares, int threads) {
+    const std::size_t rows = X.shape(0), width = X.shape(1), classes = pilot.shape(0);
+    check(labels.shape(0) == rows && weights.shape(0) == rows && pilot.shape(1) == width &&
+              sums.shape(0) == classes && sums.shape(1) == width && squares.shape(0) == classes &&
+              squares.shape(1) == width && threads >= 1,
+          "shapes differ");
+    const std::int64_t *label = labels.data();
+    for (std::size_t i = 0; i < rows; ++i) {
+        check(static_cast<std::size_t>(label[i]) < classes, "a label lies outside the classes");
+    }
+    const double *x = X.data(), *weight = weights.data(), *centre = pilot.data();
+    double *to[2] = {sums.data(), squares.data()};
+    const std::size_t size = classes * width, own_part = std::max<std::size_t>(1 << 13, 4 * classes);
+    nb::gil_scoped_release release;
+    std::vector<std::vector<double>> all((rows + own_part - 1) / own_part);
+    share_ranges(rows, own_part, threads, [&](std::size_t first, std::size_t last) {
+        std::vector<double> &own = all[first / own_part];
+        own.assign(2 * size, 0.0);
+        best<Moments>(x, label, weight, centre, first, last, width, own.data(),
+                                    own.data() + size);
+    });
+    for (int q = 0; q < 2; ++q) {
+        std::fill(to[q], to[q] + size, 0.0);
+        for (const std::vector<double> &own : all) {
+            for (std::size_t i = 0; i < size; ++i) to[q][i] += own[q * size + i];
+        }
+    }
+}
+
 }  // namespace
 
 void define_numbers(nb::module_ &m) {
@@ -294,6 +328,9 @@ void define_numbers(nb::module_ &m) {
           nb::arg("weight").none(), nb::arg("hard"), nb::arg("sums").noconvert(),
           nb::arg("squares").noconvert(), nb::arg("seen").noconvert().none(),
           nb::arg("classes").noconvert(), nb::arg("threads"));
+    m.def("moments", &moments, nb::arg("X"), nb::arg("labels"), nb::arg("weights"),
+          nb::arg("pilot"), nb::arg("sums").noconvert(), nb::arg("squares").noconvert(),
+          nb::arg("threads"));
 }
 
 }  // namespace tacit
