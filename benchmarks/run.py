@@ -246,6 +246,7 @@ def scaling(scale: float, turns: int) -> Iterator[Line]:
 
 def first_use(turns: int) -> Iterator[Line]:
     """Yield lines on the import and on a small fit."""
+    peer = "sklearn.naive_bayes"
 
     def importing(module: str) -> Work:
         command = [sys.executable, "-c", f"import {module}"]
@@ -256,6 +257,28 @@ def first_use(turns: int) -> Iterator[Line]:
     )
     ratio = seconds["tacit"] / seconds["sklearn"]
     yield Line("import tacit", "import sklearn.naive_bayes", ratio, 1.2, at_most=True)
+    fits = {module: [first_fit(module) for _ in range(turns)] for module in ("tacit", peer)}
+    ratio = statistics.median(fits[peer]) / statistics.median(fits["tacit"])
+    yield Line(
+        "the first fit of a process, 1,000 x 500, all labels", f"{peer}.MultinomialNB", ratio
+    )
+
+
+def first_fit(module: str) -> float:
+    """Return the seconds that the first fit of a process takes."""
+    script = f"""
+import time
+import numpy as np
+from scipy import sparse
+from {module} import MultinomialNB
+X = sparse.random_array((1000, 500), density=0.1, format="csr", rng=0)
+y = np.arange(1000) % 4
+began = time.perf_counter()
+MultinomialNB().fit(X, y)
+print(time.perf_counter() - began)
+"""
+    command = [sys.executable, "-c", script]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def limits() -> str:

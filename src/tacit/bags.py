@@ -295,7 +295,8 @@ def expect(
     single, finite = weights.table.dtype == np.float32, bool(np.isfinite(constants).all())
     classes, totals = np.empty(K), np.empty(K)
     words = np.empty((features.width, K))
-    score = middle * rows + float(own.all_columns @ weights.mean)  # before the means are made anew
+    # Before the means are made anew, and not by BLAS, whose threads would change the bits.
+    score = middle * rows + float((own.all_columns * weights.mean).sum())
     shift = weights.shift
 
     def next_table() -> tuple[Smoothing, Any]:

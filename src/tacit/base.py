@@ -49,9 +49,9 @@ def fit_context(method: Method) -> Method:
     """Check the parameters before a fit, look after scikit-learn's callbacks and BLAS around it."""
 
     @wraps(method)
-    def in_threads(self: EMEstimator, *args: Any, **kwargs: Any) -> Any:
-        with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs), engine.scan_once():
-            return method(self, *args, **kwargs)
+    def in_threads(self: EMEstimator, X: Any, *args: Any, **kwargs: Any) -> Any:
+        with engine.one_blas_thread(X), engine.kernel_threads(self.n_jobs), engine.scan_once():
+            return method(self, X, *args, **kwargs)
 
     checked: Method = _fit_context(prefer_skip_nested_validation=True)(in_threads)
     return checked
@@ -331,7 +331,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """Return what is wanted of new rows, and log p(x): at once, or chunk by chunk if dense."""
         check_is_fitted(self)
         model, params = self._model, self._params
-        with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs), engine.scan_once():
+        with engine.one_blas_thread(X), engine.kernel_threads(self.n_jobs), engine.scan_once():
             X = self._check_shape(X, reset=False)
             prior = params.class_log_prior
             found = model.family.look(params.features, X, prior, wanted)

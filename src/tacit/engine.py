@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from joblib import effective_n_jobs
+from scipy.sparse import issparse
 from threadpoolctl import ThreadpoolController
 
 __all__ = [
@@ -75,18 +76,22 @@ class _Blas:
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Return a context in which BLAS uses one thread.
+def one_blas_thread(X: Any = None) -> Iterator[None]:
+    """Return a context in which BLAS uses one thread, as far as rows X need it.
 
     The threads are ours (`n_jobs`), and the chunks they share do not depend on their number. BLAS's
     own would change the bits with theirs, and spin while they wait: on matrices as narrow as ours
-    a round took many times as long with the other core busy.
+    a round took many times as long with the other core busy. The kernels of sparse rows do without
+    BLAS, and so need not wait until its libraries are found, which takes a while the first time.
 
     Examples
     --------
     >>> with one_blas_thread():
     ...     pass
     """
+    if issparse(X) and native() is not None:
+        yield
+        return
     with _Blas.lock:
         if not _Blas.users:
             _Blas.limit = _libraries().limit(limits=1, user_api="blas")
