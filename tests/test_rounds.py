@@ -6,6 +6,7 @@ import dataclasses
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
@@ -332,3 +333,106 @@ def test_memory_of_a_fit(values):
     size, more, posteriors, parameters = map(int, done.stdout.split())
     assert more > posteriors  # the peak was seen
     assert more <= 1.2 * size + 4 * posteriors + parameters, done.stdout
+
+
+def test_rows_that_say_little_do_not_trip_the_check():
+    """In float32 a row's log-likelihood is off by some 1e-7 nats, whatever it says."""
+    K, n, rng = 20, 220_000, np.random.default_rng(0)
+    D = np.zeros((n, 6))
+    D[:, 0], D[:, 5] = 1, rng.random(n) < 0.5
+    c, hit = np.arange(n) % K, rng.random(n) < 0.001
+    D[np.flatnonzero(hit), 1 + c[hit] % 4] = 1
+    y = np.full(n, np.nan)
+    y[:2000] = c[:2000]
+    X = sparse.csr_array(D)
+    found = tacit.BernoulliNB().fit(X, y)
+    with single(False):
+        expected = tacit.BernoulliNB().fit(X, y)
+    assert found.objective_ == pytest.approx(expected.objective_, abs=2e-7 * n)
+
+
+def test_a_smoothing_for_each_column():
+    X, y = text(n=200, d=4, K=4)
+    for make in (tacit.BernoulliNB, tacit.MultinomialNB):
+        alpha = np.array([0.1, 0.5, 1.0, 2.0])
+        found = make(alpha=alpha).fit(X, y)
+        with oracle():
+            expected = make(alpha=alpha).fit(X, y)
+        np.testing.assert_allclose(found.trace_, expected.trace_, rtol=1e-11)
+        found.partial_fit(X, y)
+
+
+def test_a_column_that_is_always_there():
+    """Counts of classes and of words agree, so that nothing is left of what is never absent."""
+    X, y = text(n=2000, d=60, K=2)
+    X = sparse.hstack([sparse.csr_array(np.ones((2000, 1))), X]).tocsr()
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, 2000)
+    for weights in (None, weight):
+        with single(True):
+            found = tacit.BernoulliNB(alpha=1e-5).fit(X, y, weights)
+        assert (found.class_count_ - found.feature_count_[:, 0] < 1e-9).all()
+
+
+def test_no_count_becomes_negative():
+    X, y = text(length=100)
+    for alpha in (1e-10, 1e-3):
+        with single(True):
+            found = tacit.MultinomialNB(alpha=alpha, tol=0.0, max_iter=20).fit(X, y)
+        assert (found.feature_count_ >= 0).all()
+
+
+def test_rows_can_be_shared_by_threads():
+    X, _ = text()
+    model = NaiveBayes(Multinomial(1.0).bind(X))
+    weights = np.random.default_rng(0).dirichlet(np.ones(4), X.shape[0])
+    expected = model.start(model.rows(X), weights).features.counts
+    for _ in range(5):
+        rows = model.rows(X)
+        with ThreadPoolExecutor(4) as pool:
+            for found in pool.map(lambda _, rows=rows: model.start(rows, weights), range(4)):
+                np.testing.assert_array_equal(found.features.counts, expected)
+
+
+def test_a_table_is_not_taken_for_that_of_another_smoothing():
+    X, _ = text()
+    one, other = NaiveBayes(Multinomial(1.0).bind(X)), NaiveBayes(Multinomial(50.0).bind(X))
+    rows = one.rows(X).fresh()
+    start = one.start(rows, np.random.default_rng(0).dirichlet(np.ones(4), X.shape[0]))
+    statistics = one.expect(start, rows)
+    params = other.maximize(statistics)
+    fresh = other.expect(other.maximize(statistics), rows.fresh()).log_likelihood
+    assert other.expect(params, rows).log_likelihood == pytest.approx(fresh, rel=1e-12)
+
+
+def test_moving_rows_are_followed_under_hard_assignment_and_evidence():
+    X, y = text(length=100)
+    start = np.full((X.shape[0], 4), 0.1)
+    start[np.flatnonzero(~np.isnan(y)), y[~np.isnan(y)].astype(int)] = 3.0
+    evidence = np.zeros((X.shape[0], 4))
+    evidence[::7, 0] = -np.inf
+    for hard, allowed in [(True, None), (False, evidence)]:
+        model = NaiveBayes(Multinomial(1.0).bind(X), hard=hard)
+        rows = model.rows(X, allowed).fresh()
+        with single(True):
+            em.fit(model, [rows], model.start(rows, start), max_iter=12, tol=0.0)
+        assert rows.memory.rounds > 1
+
+
+def test_numbers_far_apart_and_missing():
+    G = np.random.default_rng(0).normal(size=(50, 2))
+    G[:, 0] = 1e150
+    G[::3, 0] = np.nan
+    y = np.where(np.arange(50) < 20, np.arange(50) % 2, np.nan)
+    found = tacit.GaussianNB().fit(G, y)
+    with oracle():
+        expected = tacit.GaussianNB().fit(G, y)
+    assert found.objective_ == pytest.approx(expected.objective_, rel=1e-9)
+
+
+def test_indices_of_two_types():
+    X, y = text(n=100)
+    X.indptr = X.indptr.astype(np.int64)
+    assert tacit.MultinomialNB().fit(X, y).predict(X).shape == (100,)
+    X.indptr[-1] += 5
+    with pytest.raises(ValueError, match="indptr"):
+        tacit.MultinomialNB().fit(text(n=100)[0], y).predict(X)

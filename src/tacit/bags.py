@@ -80,8 +80,11 @@ class Bags:
         """These rows as the kernels take them."""
         kernels = engine.native()
         assert kernels is not None
-        arrays = engine.arrays(self.table)
-        return kernels.Bags(*arrays, self.width, self.rows, engine.threads(self.table.nnz))
+        table, rows = self.table, self.rows
+        if rows is not None and len(rows) and (np.diff(rows) == 1).all():  # cut them out first
+            table, rows = _cut(table, int(rows[0]), int(rows[-1]) + 1), None
+        arrays = engine.arrays(table)
+        return kernels.Bags(*arrays, self.width, rows, engine.threads(table.nnz))
 
     def sums(self, weights: Any) -> tuple[Array, Array]:
         """Return weights.T @ values, of shape (K, d), for weights dense or CSR of shape (n, K).
@@ -99,6 +102,14 @@ class Bags:
         out, totals = np.empty((self.width, K)), np.empty(K)
         self.packed.count(flat, out, totals, None, engine.threads(self.packed.entries * K))
         return out.T, totals
+
+
+def _cut(table: Any, first: int, last: int) -> Any:
+    """Return the rows [first, last) of a CSR matrix; nothing but where they begin is copied."""
+    starts = table.indptr[first : last + 1]
+    part = slice(starts[0], starts[-1])
+    pieces = table.data[part], table.indices[part], starts - starts[0]
+    return type(table)(pieces, shape=(last - first, table.shape[1]), copy=False)
 
 
 def bags(X: Any) -> Bags:
@@ -125,7 +136,7 @@ class Weights:
     constants : ndarray of shape (K,)
         What is added for each class.
     shift : ndarray of shape (K,), optional
-        What is added to all weights of a class.
+        What is added to all weights of a class, less `middle`, which is added to all weights.
     density : float
         The log density of the smoothing.
     bounded : bool
@@ -136,6 +147,7 @@ class Weights:
     mean: Array
     constants: Array
     shift: Array | None
+    middle: float
     density: float
     bounded: bool
 
@@ -221,8 +233,10 @@ class Memory:
 
     def _fits(self, smoothing: Smoothing) -> bool:
         """Return whether the table has been made in this way, but for the totals of words."""
-        seen = None if self.smoothing is None else self.smoothing.seen
-        return (smoothing.seen is seen) or bool(np.all(smoothing.seen == seen))
+        own = self.smoothing
+        if own is None or not np.array_equal(own.alpha, smoothing.alpha):
+            return False
+        return (smoothing.seen is own.seen) or bool(np.all(smoothing.seen == own.seen))
 
     def note(self, counts: Array | None, smoothing: Smoothing, update: Any) -> None:
         """Remember what the table has been made from."""
@@ -242,12 +256,14 @@ class Memory:
             update.prepare(by_column(counts), engine.threads(16 * counts.size))
             self.note(None, smoothing, update)
         assert self.smoothing is not None
-        shift, density = None, self.density
+        shift, middle, density = None, 0.0, self.density
         if not np.array_equal(self.smoothing.log_totals, smoothing.log_totals):
             shift = self.smoothing.log_totals - smoothing.log_totals
             total = smoothing.alpha.sum() if smoothing.alpha.ndim else d * smoothing.alpha
             density += float(total * shift.sum())
-        return Weights(self.table, self.mean, self.constants, shift, density, self.bounded)
+            middle = float(shift.mean())
+            shift -= middle
+        return Weights(self.table, self.mean, self.constants, shift, middle, density, self.bounded)
 
 
 def by_column(counts: Array) -> Array:
@@ -296,7 +312,7 @@ def expect(
     classes, totals = np.empty(K), np.empty(K)
     words = np.empty((features.width, K))
     # Before the means are made anew, and not by BLAS, whose threads would change the bits.
-    score = middle * rows + float((own.all_columns * weights.mean).sum())
+    score = middle * rows + float((own.all_columns * (weights.mean + weights.middle)).sum())
     shift = weights.shift
 
     def next_table() -> tuple[Smoothing, Any]:
@@ -331,9 +347,6 @@ def expect(
     score += sums.score + expected_log(classes, constants)
     if shift is not None:
         score += float(totals @ shift)
-    if evidence is not None:
-        posteriors = own.kept[:-SLACK].astype(np.float64).reshape(evidence.shape)
-        score += expected_log(posteriors, evidence)
     return Found(entropy + score, classes, words.T, totals)
 
 

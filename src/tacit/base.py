@@ -50,7 +50,8 @@ def fit_context(method: Method) -> Method:
 
     @wraps(method)
     def in_threads(self: EMEstimator, X: Any, *args: Any, **kwargs: Any) -> Any:
-        with engine.one_blas_thread(X), engine.kernel_threads(self.n_jobs), engine.scan_once():
+        blas = engine.one_blas_thread(self._needs_blas(X))
+        with blas, engine.kernel_threads(self.n_jobs), engine.scan_once():
             return method(self, X, *args, **kwargs)
 
     checked: Method = _fit_context(prefer_skip_nested_validation=True)(in_threads)
@@ -128,6 +129,10 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _accepts_sparse(self) -> bool:
         return False
+
+    def _needs_blas(self, X: Any) -> bool:
+        """Return whether BLAS has a part in what is done with rows X."""
+        return True
 
     def _check_features(self, X: Any, reset: bool) -> Any:
         """Return X as a numeric array or CSR matrix, in which NaN is a missing cell."""
@@ -331,7 +336,8 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """Return what is wanted of new rows, and log p(x): at once, or chunk by chunk if dense."""
         check_is_fitted(self)
         model, params = self._model, self._params
-        with engine.one_blas_thread(X), engine.kernel_threads(self.n_jobs), engine.scan_once():
+        blas = engine.one_blas_thread(self._needs_blas(X))
+        with blas, engine.kernel_threads(self.n_jobs), engine.scan_once():
             X = self._check_shape(X, reset=False)
             prior = params.class_log_prior
             found = model.family.look(params.features, X, prior, wanted)

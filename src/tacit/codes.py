@@ -50,6 +50,10 @@ class Codes:
         assert kernels is not None
         return kernels.Codes(self.values, self.starts, engine.threads(self.values.size))
 
+    def is_single(self, K: int) -> bool:
+        """Return whether posteriors of K classes are taken in float32."""
+        return self.values.size * K >= SINGLE_FROM
+
     def expect(
         self, log_p: Array, rows: Any, log_prior: Array, hard: bool
     ) -> tuple[float, Array, Array]:
@@ -59,9 +63,9 @@ class Codes:
         their evidence and weights.
         """
         counts, classes = np.empty(log_p.shape), np.empty(len(log_prior))
-        work = self.values.size * len(log_prior)
+        K = len(log_prior)
         given = log_p, log_prior, rows.evidence, rows.weight, hard
-        how = work >= SINGLE_FROM, engine.threads(work)
+        how = self.is_single(K), engine.threads(self.values.size * K)
         log_likelihood = self.packed.expect(*given, counts, classes, *how)
         return float(log_likelihood), classes, counts
 

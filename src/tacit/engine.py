@@ -18,7 +18,6 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from joblib import effective_n_jobs
-from scipy.sparse import issparse
 from threadpoolctl import ThreadpoolController
 
 __all__ = [
@@ -76,20 +75,20 @@ class _Blas:
 
 
 @contextmanager
-def one_blas_thread(X: Any = None) -> Iterator[None]:
-    """Return a context in which BLAS uses one thread, as far as rows X need it.
+def one_blas_thread(needed: bool = True) -> Iterator[None]:
+    """Return a context in which BLAS uses one thread, if it is needed at all.
 
     The threads are ours (`n_jobs`), and the chunks they share do not depend on their number. BLAS's
     own would change the bits with theirs, and spin while they wait: on matrices as narrow as ours
-    a round took many times as long with the other core busy. The kernels of sparse rows do without
-    BLAS, and so need not wait until its libraries are found, which takes a while the first time.
+    a round took many times as long with the other core busy. Kernels that do without BLAS need not
+    wait until its libraries are found, which takes a while the first time.
 
     Examples
     --------
     >>> with one_blas_thread():
     ...     pass
     """
-    if issparse(X) and native() is not None:
+    if not needed:
         yield
         return
     with _Blas.lock:
@@ -221,7 +220,8 @@ def has_duplicates(matrix: Any) -> bool:
     if kernels is None:
         matrix.check_format(full_check=True)
         return not matrix.has_canonical_format
-    starts, indices = matrix.indptr, matrix.indices
+    index = np.result_type(matrix.indptr, matrix.indices)
+    starts, indices = (a.astype(index, copy=False) for a in (matrix.indptr, matrix.indices))
     return bool(kernels.has_duplicates(starts, indices, matrix.shape[1], threads(len(indices))))
 
 
@@ -316,6 +316,7 @@ def add(a: Any, b: Any) -> Any:
     """
     kernels = native()
     alike = a.size >= LEAST_WORK and a.strides == b.strides and a.shape == b.shape
+    alike = alike and (a.flags.c_contiguous or a.flags.f_contiguous)
     if kernels is None or not alike or a.dtype != np.float64 or b.dtype != np.float64:
         return a + b
     out = np.empty_like(a)

@@ -15,9 +15,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
 
+from tacit import engine
 from tacit.base import EMEstimator
 from tacit.families import (
     Bernoulli,
@@ -80,6 +82,9 @@ class BernoulliKind(SmoothedKind):
     def _family(self) -> Family:
         return Bernoulli(self._alpha(), self.binarize)
 
+    def _needs_blas(self, X: Any) -> bool:
+        return not sparse.issparse(X) or engine.native() is None
+
     def _accepts_sparse(self) -> bool:
         return True
 
@@ -93,6 +98,9 @@ class MultinomialKind(SmoothedKind):
 
     def _family(self) -> Family:
         return Multinomial(self._alpha())
+
+    def _needs_blas(self, X: Any) -> bool:
+        return not sparse.issparse(X) or engine.native() is None
 
     def _accepts_sparse(self) -> bool:
         return True

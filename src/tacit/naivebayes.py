@@ -42,10 +42,14 @@ class Params:
 
 @dataclass(frozen=True)
 class ClassCounts(Statistics):
-    """Log-likelihood, soft counts of the classes of shape (K,), and the family's statistics."""
+    """Log-likelihood, soft counts of the classes of shape (K,), and the family's statistics.
+
+    `rounding` is how many nats the log-likelihood can be off because of float32.
+    """
 
     classes: Array
     features: Any
+    rounding: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,7 @@ class NaiveBayes:
     def expect(self, params: Params, rows: Rows) -> ClassCounts:
         """Return soft counts: C Fig. 1 step 1, W (21) and (22), L "E-step"."""
         found = self.family.expect(params.features, rows, params.class_log_prior, self.hard)
-        counts = self._expect(params, rows) if found is None else ClassCounts(*found[:3])
+        counts = self._expect(params, rows) if found is None else ClassCounts(*found[:4])
         known: ClassCounts | None = rows.known
         if known is None or (found is not None and found.with_known):
             return counts
@@ -184,7 +188,7 @@ class NaiveBayes:
     def rounding(self, params: Params, statistics: ClassCounts) -> float:
         """Return how many nats rounding can shift the objective by (see `tacit.em.fit`)."""
         own = self.family.rounding(params.features, statistics.features)
-        return own + 1e-14 * float(statistics.classes.sum())
+        return own + 1e-14 * float(statistics.classes.sum()) + statistics.rounding
 
     def reorder(self, statistics: ClassCounts, order: npt.NDArray[np.intp]) -> ClassCounts:
         """Return the statistics with the classes in another order."""

@@ -20,13 +20,20 @@ __all__ = ["Expected", "Family", "Smoothed", "is_labelled"]
 class Expected(NamedTuple):
     """What is expected of rows: their log-likelihood, counts of classes, (K,), and statistics.
 
-    `with_known` says whether the labelled rows that come with them are in it.
+    `rounding` is how many nats the log-likelihood can be off; `with_known` says whether the
+    labelled rows that come with them are in it.
     """
 
     log_likelihood: float
     classes: Array
     statistics: Any
+    rounding: float = 0.0
     with_known: bool = False
+
+
+# How many nats a row's log-likelihood can be off if its posterior is taken in float32: the rounding
+# of exponentials, and of posteriors that stay because they hardly moved.
+ROUNDING = 2e-7
 
 
 @dataclass(frozen=True)

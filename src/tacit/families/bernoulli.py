@@ -14,7 +14,7 @@ from sklearn.preprocessing import binarize
 from tacit import engine
 from tacit.bags import Bags, Smoothing, bags, by_column
 from tacit.em import Sums
-from tacit.families.base import Expected
+from tacit.families.base import ROUNDING, Expected
 from tacit.families.linear import Linear, Ratios
 from tacit.numerics import Array, dot, expected_log, log, ratio, times
 from tacit.rows import Cells, Rows, cells
@@ -87,8 +87,10 @@ class Params(Ratios):
     @property
     def smoothing(self) -> Smoothing | None:
         """How the counts become log-odds, the sums of log_not being what is added for a class."""
+        if self.seen.shape[1] > 1 or self.alpha.ndim:  # then columns have totals of their own
+            return None
         found = self.following(self.seen[:, 0])
-        return None if self.seen.shape[1] > 1 or np.isinf(found.log_totals).any() else found
+        return None if np.isinf(found.log_totals).any() else found
 
     def following(self, classes: Array) -> Smoothing:
         """Return how counts become log-odds after these counts of classes."""
@@ -224,7 +226,8 @@ class Bernoulli(Linear):
         log_likelihood, classes, counts = features.bits.expect(table, given, log_prior, hard)
         zeros, ones = counts[::2].T, counts[1::2].T
         seen = classes[:, None] if features.observed is None else ones + zeros
-        return Expected(log_likelihood, classes, Counts(ones, seen, zeros))
+        rounding = ROUNDING * float(classes.sum()) if features.bits.is_single(K) else 0.0
+        return Expected(log_likelihood, classes, Counts(ones, seen, zeros), rounding)
 
     def keys(self, features: Cells | Bags) -> npt.NDArray[np.uint8] | None:
         """Return a line of bytes for each row of a dense table, the same for equal rows."""

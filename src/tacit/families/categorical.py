@@ -14,7 +14,7 @@ from scipy import sparse
 from tacit import engine
 from tacit.codes import Codes
 from tacit.em import Sums
-from tacit.families.base import Expected, Smoothed, is_labelled
+from tacit.families.base import ROUNDING, Expected, Smoothed, is_labelled
 from tacit.numerics import Array, expected_log, log, ratio
 from tacit.rows import Rows
 
@@ -166,7 +166,8 @@ class Categorical(Smoothed):
         if engine.native() is None or not isinstance(features, Codes):
             return None
         log_likelihood, classes, counts = features.expect(params.log_p, rows, log_prior, hard)
-        return Expected(log_likelihood, classes, Counts(counts))
+        rounding = ROUNDING * float(classes.sum()) if features.is_single(len(classes)) else 0.0
+        return Expected(log_likelihood, classes, Counts(counts), rounding)
 
     def keys(self, features: Codes) -> npt.NDArray[np.uint8]:
         """Return a line of bytes for each row, the same for equal rows."""

@@ -10,11 +10,14 @@ import numpy as np
 
 from tacit import bags, engine
 from tacit.bags import Bags, Smoothing, by_column
-from tacit.families.base import Expected, Smoothed
+from tacit.families.base import ROUNDING, Expected, Smoothed
 from tacit.numerics import Array, log
 from tacit.rows import Rows
 
 __all__ = ["Linear", "Ratios"]
+
+# With less smoothing than this, sums are not kept up by differences, whose rounding would show.
+LEAST_ALPHA = 1e-6
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,11 @@ class Linear(Smoothed):
 
     def expect(self, params: Ratios, rows: Rows, log_prior: Array, hard: bool) -> Expected | None:
         """Score, normalise and count sparse rows in one pass of the kernels."""
-        features, smoothing = rows.features, params.smoothing
-        if engine.native() is None or not isinstance(features, Bags) or smoothing is None:
+        features = rows.features
+        if engine.native() is None or not isinstance(features, Bags):
+            return None
+        smoothing = params.smoothing
+        if smoothing is None:
             return None
         memory = rows.memory or bags.Memory()
         weights = memory.weights(features, params.counts, smoothing)
@@ -97,10 +103,12 @@ class Linear(Smoothed):
             hard,
             memory,
             known,
-            bool(np.all(np.asarray(self.alpha) > 0)),
+            bool(np.all(np.asarray(self.alpha) >= LEAST_ALPHA)),
         )
         statistics = self._counts(found.words, found.totals, found.classes)
-        return Expected(found.log_likelihood, found.classes, statistics, with_known=True)
+        single = memory.table.dtype == np.float32
+        rounding = ROUNDING * float(found.classes.sum()) if single else 0.0
+        return Expected(found.log_likelihood, found.classes, statistics, rounding, with_known=True)
 
 
 def expected_logs(weights: Array, counts: Array, alpha: Any) -> float:

@@ -64,12 +64,13 @@ class Bags : public Packed {
                     for (std::size_t first = task * stripe; first < last; first += block) {
                         const std::size_t count = std::min(block, last - first);
                         widest<Score>(rows, first, count, from, K, begin, stride, posteriors.scores());
+                        const double *own = log_evidence ? log_evidence + first * K : nullptr;
                         const Block<Real> &part = posteriors.normalize(
-                            count, log_evidence ? log_evidence + first * K : nullptr,
+                            count, own,
                             weights ? weights + first : nullptr, to + first * K, stripes.sums(task),
                             compare, static_cast<Real>(still));
                         if (compare) stripes.note(task, first, part, stride);
-                        stripes.add(task, part);
+                        stripes.add(task, part, own);
                     }
                 };
                 // If most of the first rows moved, the others are not even looked at.
@@ -126,18 +127,18 @@ class Bags : public Packed {
             share(tasks, threads, [&](std::size_t task) {
                 double *own = &sums[3 * task];
                 const std::size_t first = task * stripe, count = std::min(stripe, n - first);
-                float ones[stripe], zeros[stripe];
+                float ones[stripe];
                 double entropy[stripe];
                 for (std::size_t i = count; i < (count + 7) / 8 * 8; ++i) ones[i] = 0;
                 best<ScoreOdds>(rows, first, count, from, static_cast<float>(constant),
                                 static_cast<float>(shift), lengths, ones);
-                best<SoftmaxOdds>(ones, zeros, entropy, (count + 7) / 8 * 8);
+                best<SoftmaxOdds>(ones, entropy, (count + 7) / 8 * 8);
                 for (std::size_t i = 0; i < count; ++i) {
                     const double w = weights ? weights[first + i] : 1.0;
                     own[0] += w * entropy[i];
-                    own[1] += w * static_cast<double>(zeros[i]);
-                    own[2] += w * static_cast<double>(ones[i]);
                     to[first + i] = static_cast<float>(w * static_cast<double>(ones[i]));
+                    own[1] += w - static_cast<double>(to[first + i]);  // as `count_odds` has it
+                    own[2] += static_cast<double>(to[first + i]);
                 }
             });
         });
@@ -210,7 +211,9 @@ class Bags : public Packed {
                 });
             });
         }
-        by_columns(out, totals, update, false, threads, [](auto, auto, auto) {});
+        by_columns(out, totals, update, false, threads, [=](auto, auto first, auto last) {
+            for (std::size_t i = first * K; i < last * K; ++i) to[i] = std::max(to[i], 0.0);  // rounding
+        });
     }
 
   private:
@@ -244,7 +247,12 @@ class Bags : public Packed {
             }
         }
 
-        void add(std::size_t task, const Block<Real> &part) {
+        // `evidence` is part of the scores, and not of what is summed up by columns.
+        void add(std::size_t task, const Block<Real> &part, const double *evidence) {
+            for (std::size_t i = 0; evidence && i < part.count * K; ++i) {
+                const double r = static_cast<double>(part.kept[i]);
+                if (r != 0) log_likelihood[task] += r * evidence[i];
+            }
             widest<Logarithms>(part.totals, part.count);
             for (std::size_t i = 0; i < part.count; ++i) {
                 const double weight = part.weight ? part.weight[i] : 1.0;

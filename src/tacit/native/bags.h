@@ -141,10 +141,9 @@ struct ScoreOdds {
     }
 };
 
-// odds[i] become p(class 1), others[i] is p(class 0), and entropy[i] that of the two, for a whole
-// number of vectors.
+// odds[i] become p(class 1), and entropy[i] that of the two classes, for a whole number of vectors.
 struct SoftmaxOdds {
-    static TACIT_INLINE void run(float *odds, float *others, double *entropy, std::size_t count) {
+    static TACIT_INLINE void run(float *odds, double *entropy, std::size_t count) {
         typedef Vec<float, 8> V;
         for (std::size_t i = 0; i < count; i += 8) {
             V x;
@@ -155,7 +154,6 @@ struct SoftmaxOdds {
             Exponential<float>::run<8>(less);  // 0 if size is beyond 60, and so is small * size
             const V large = 1.0f / (1.0f + less), small = less * large;
             store<float, 8>(odds + i, positive ? large : small);
-            store<float, 8>(others + i, positive ? small : large);
             for (int half = 0; half < 8; half += 4) {
                 Vec<double, 4> total;
                 for (int l = 0; l < 4; ++l) total[l] = 1.0 + static_cast<double>(less[half + l]);

@@ -1,6 +1,5 @@
 // Columns of categories: from numbers to codes, equal rows, and sums by code.
 #include <cstring>
-#include <unordered_map>
 
 #include "arrays.h"
 #include "simd.h"

@@ -46,8 +46,8 @@ TACIT_INLINE void score_rows(const Table &rows, const Shape &shape, std::size_t 
             for (int r = 0; r < R; ++r) {
                 const Vec<double, L> apart = rows.values[r * rows.width + j] - mean;
                 if (Missing) {
-                    const double there = rows.observed[r * rows.width + j] ? 1.0 : 0.0;
-                    total[r] += there * (apart * apart * inverse + norm);
+                    const Vec<double, L> term = apart * apart * inverse + norm;
+                    total[r] += rows.observed[r * rows.width + j] ? term : Vec<double, L>{};
                 } else {
                     total[r] += apart * apart * inverse;
                 }

@@ -57,8 +57,11 @@ Packed::Packed(Anything starts, Anything indices, Anything values, std::size_t c
 }
 
 void Packed::transpose(int threads) {
-    if (by_column_.begin) return;
     nb::gil_scoped_release release;
+    std::call_once(transposed_, [=] { make_columns(threads); });
+}
+
+void Packed::make_columns(int threads) {
     const std::size_t parts = std::max<std::size_t>(
         1, std::min<std::size_t>(static_cast<std::size_t>(threads), entries_ / (1 << 16)));
     std::vector<std::vector<std::int64_t>> places(parts);

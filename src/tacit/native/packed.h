@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <tuple>
 #include <vector>
@@ -158,10 +159,12 @@ class Packed {
     void take_indices(std::size_t size, int threads);
     template <typename T>
     void take_values(std::size_t size, int threads);
+    void make_columns(int threads);
     template <typename Row, typename Rows>
     void scatter(const Rows &rows, std::size_t first, std::size_t last, std::int64_t *place);
 
     std::tuple<std::vector<float>, std::vector<double>> sums_of_rows_;
+    std::once_flag transposed_;
     bool small_ = true;  // no value is beyond 65536, so that float32 will do
     Anything held_indices_, held_values_;
 };

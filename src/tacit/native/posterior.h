@@ -23,7 +23,7 @@ template <typename Real>
 struct Block {
     std::size_t count, classes;
     Real *scores;          // count rows of whole vectors: the scores, then the posteriors
-    Real *gaps;            // room for as many: how far each score is below the top
+    Real *gaps;            // room for as many: how far each score is below the top, down to `lowest`
     const double *weight;  // of the rows, or null: 1
     Real *kept;            // posteriors times weights, of `classes` numbers each
     bool again;            // `kept` holds those of a round before
@@ -61,9 +61,9 @@ TACIT_INLINE void normalize_block(const Block<Real> &block) {
         for (std::size_t q = 0; q < vectors; ++q) {
             load<Real, L>(x, row + q * L);
             x -= base;
-            if (block.again) store<Real, L>(block.gaps + i * stride + q * L, x);
             const Vec<Real, L> least = Vec<Real, L>{} + Exponential<Real>::lowest;
             const Vec<Real, L> below = x > least ? x : least;
+            if (block.again) store<Real, L>(block.gaps + i * stride + q * L, below);
             Exponential<Real>::template run<L>(x);
             store<Real, L>(row + q * L, x);
             all += x;

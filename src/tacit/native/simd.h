@@ -163,13 +163,15 @@ struct Exponential<double> {
     }
 };
 
-// log(x) for x >= 0, by the method of fdlibm; -inf for 0.
+// log(x) by the method of fdlibm; -inf for 0, inf for inf, NaN for what has none.
 template <int L>
 TACIT_INLINE void logarithm(Vec<double, L> &x) {
     typedef Vec<double, L> V;
     typedef Bits<double, L> B;
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const V given = x;
     const auto denormal = x < std::numeric_limits<double>::min();
-    const auto zero = x == 0.0;
+    const auto plain = (x > 0.0) & (x < infinity);
     x = denormal ? x * 18014398509481984.0 : x;  // 2^54
     B bits;
     std::memcpy(&bits, &x, sizeof(bits));
@@ -191,7 +193,8 @@ TACIT_INLINE void logarithm(Vec<double, L> &x) {
     const V half = f * f * 0.5;
     x = k * 6.93147180369123816490e-01 -
         ((half - (s * (half + even + rest) + k * 1.90821492927058770002e-10)) - f);
-    x = zero ? V{} - std::numeric_limits<double>::infinity() : x;
+    const V special = given == 0.0 ? V{} - infinity : given == infinity ? given : V{} + NAN;
+    x = plain ? x : special;
 }
 
 template <int bytes>
