@@ -117,6 +117,25 @@ class Codes:
         threads: int,
     ) -> float: ...
 
+class Counter:
+    def __init__(
+        self,
+        letters: bool,
+        bounded: bool,
+        lowercase: bool,
+        least: int,
+        word: npt.NDArray[np.uint8],
+        lower: npt.NDArray[np.uint32],
+        stop: list[str],
+        fewest: int,
+        most: int,
+    ) -> None: ...
+    def count(
+        self, texts: tuple[str, ...], vocabulary: list[str] | None, threads: int
+    ) -> tuple[
+        npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int32], list[str] | None
+    ]: ...
+
 def distinct(
     rows: npt.NDArray[np.uint8],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None: ...

@@ -45,5 +45,6 @@ void define_packed(nb::module_ &m);
 void define_scores(nb::module_ &m);
 void define_tables(nb::module_ &m);
 void define_tally(nb::module_ &m);
+void define_text(nb::module_ &m);
 
 }  // namespace tacit

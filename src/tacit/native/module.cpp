@@ -12,4 +12,5 @@ NB_MODULE(_native, m) {
     tacit::define_scores(m);
     tacit::define_tables(m);
     tacit::define_tally(m);
+    tacit::define_text(m);
 }

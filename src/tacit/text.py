@@ -1,0 +1,271 @@
+"""Words: texts in, counts of words out, as scikit-learn's CountVectorizer and many times as fast.
+
+Nothing here knows of models. What counts as a word, which words there are and how often each
+occurs is exactly what scikit-learn says; where it is asked for something that there is no kernel
+for (characters, a tokenizer of one's own, an unusual pattern), scikit-learn does the work.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.feature_extraction import text as of_sklearn
+
+from tacit import engine
+
+__all__ = ["CountVectorizer"]
+
+# Patterns that mean runs of word characters, or of letters, of some length.
+RUNS = re.compile(
+    r"(?:\(\?u\))?(?P<before>\\b)?(?P<kind>\\w|\[a-zA-Z\]|\[A-Za-z\])(?P<more>(?P=kind))?"
+    r"(?:\+|\{(?P<least>\d+),\})(?P<after>\\b)?"
+)
+
+# What lower() does not map one by one: the capital I with a dot, and sigma, which ends words.
+UNLIKE_OTHERS = ("\u0130", "\u03a3")
+
+
+class Pattern(NamedTuple):
+    """What a token pattern asks for: letters or any word characters, whole words, at least some."""
+
+    letters: bool
+    bounded: bool
+    least: int
+
+
+def pattern_of(token_pattern: str) -> Pattern | None:
+    r"""Return what a token pattern asks for, or None if it is not a plain run of characters.
+
+    Examples
+    --------
+    >>> pattern_of(r"(?u)\b\w\w+\b")
+    Pattern(letters=False, bounded=False, least=2)
+    >>> pattern_of(r"\b[a-zA-Z]{3,}\b")
+    Pattern(letters=True, bounded=True, least=3)
+    >>> pattern_of(r"\d+") is None
+    True
+    """
+    found = RUNS.fullmatch(token_pattern)
+    if found is None or (found["least"] and found["more"]):
+        return None
+    letters, bounded = found["kind"] != r"\w", found["before"] is not None
+    if letters and bounded != (found["after"] is not None):
+        return None
+    least = int(found["least"]) if found["least"] else 2 if found["more"] else 1
+    return None if least < 1 else Pattern(letters, letters and bounded, least)
+
+
+@cache
+def _characters() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
+    """Return for each code point whether it is a word character, and what it is in lower case."""
+    word = np.zeros(sys.maxunicode + 1, np.uint8)
+    for run in re.finditer(r"\w+", "".join(map(chr, range(sys.maxunicode + 1)))):
+        word[run.start() : run.end()] = 1
+    lower = np.arange(sys.maxunicode + 1, dtype=np.uint32)
+    for code in np.flatnonzero(word).tolist():
+        small = chr(code).lower()
+        if len(small) == 1:
+            lower[code] = ord(small)
+    return word, lower
+
+
+class CountVectorizer(of_sklearn.CountVectorizer):
+    """Turn texts into counts of words: scikit-learn's CountVectorizer, many times as fast.
+
+    The parameters, the attributes and the results are those of
+    :class:`sklearn.feature_extraction.text.CountVectorizer`. Texts that are missing (None, NaN) are
+    empty documents here, with a warning.
+
+    Parameters
+    ----------
+    input, encoding, decode_error, strip_accents, lowercase, preprocessor, tokenizer, stop_words, \
+token_pattern, ngram_range, analyzer, max_df, min_df, max_features, vocabulary, binary, dtype
+        As there. Runs of word characters (the default) or of letters a to z, with stop words, runs
+        of words and accents, are counted natively; anything else by scikit-learn.
+    n_jobs : int, default=None
+        Threads, None for one a core. The result does not depend on their number.
+
+    Attributes
+    ----------
+    vocabulary_ : dict
+        The column of each word.
+    fixed_vocabulary_ : bool
+        Whether the vocabulary was given.
+
+    Examples
+    --------
+    >>> from tacit.text import CountVectorizer
+    >>> vectorizer = CountVectorizer()
+    >>> X = vectorizer.fit_transform(["The cat sat.", "The cat sat on the mat."])
+    >>> vectorizer.get_feature_names_out()
+    array(['cat', 'mat', 'on', 'sat', 'the'], dtype=object)
+    >>> X.toarray()
+    array([[1, 0, 0, 1, 1],
+           [1, 1, 1, 1, 2]])
+    """
+
+    _parameter_constraints = {  # noqa: RUF012 - as scikit-learn has it
+        **of_sklearn.CountVectorizer._parameter_constraints,
+        "n_jobs": [int, None],
+    }
+
+    def __init__(
+        self,
+        *,
+        input: str = "content",  # noqa: A002 - scikit-learn's name
+        encoding: str = "utf-8",
+        decode_error: str = "strict",
+        strip_accents: Any = None,
+        lowercase: bool = True,
+        preprocessor: Any = None,
+        tokenizer: Any = None,
+        stop_words: Any = None,
+        token_pattern: str | None = r"(?u)\b\w\w+\b",
+        ngram_range: tuple[int, int] = (1, 1),
+        analyzer: Any = "word",
+        max_df: Any = 1.0,
+        min_df: Any = 1,
+        max_features: int | None = None,
+        vocabulary: Any = None,
+        binary: bool = False,
+        dtype: Any = np.int64,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            input=input,
+            encoding=encoding,
+            decode_error=decode_error,
+            strip_accents=strip_accents,
+            lowercase=lowercase,
+            preprocessor=preprocessor,
+            tokenizer=tokenizer,
+            stop_words=stop_words,
+            token_pattern=token_pattern,
+            ngram_range=ngram_range,
+            analyzer=analyzer,
+            max_df=max_df,
+            min_df=min_df,
+            max_features=max_features,
+            vocabulary=vocabulary,
+            binary=binary,
+            dtype=dtype,
+        )
+        self.n_jobs = n_jobs
+
+    def _pattern(self) -> Pattern | None:
+        """Return what is asked for if there is a kernel for it."""
+        own = self.preprocessor is not None or self.tokenizer is not None or self.input != "content"
+        if own or self.analyzer != "word" or engine.native() is None or not self.token_pattern:
+            return None
+        return pattern_of(self.token_pattern)
+
+    def _count_vocab(self, raw_documents: Iterable[Any], fixed_vocab: bool) -> tuple[Any, Any]:
+        """Count the words; this is where scikit-learn's own spends its time."""
+        texts = _filled(raw_documents)
+        pattern = self._pattern()
+        if pattern is None:
+            found: tuple[Any, Any] = super()._count_vocab(texts, fixed_vocab)
+            return found
+        self.build_analyzer()  # warns of stop words that are no words
+        kernels = engine.native()
+        assert kernels is not None
+        stop = self.get_stop_words()
+        counter = kernels.Counter(
+            pattern.letters,
+            pattern.bounded,
+            self.lowercase and self.strip_accents is None,
+            pattern.least,
+            *_characters(),
+            sorted(stop) if stop is not None else [],
+            *self.ngram_range,
+        )
+        given = _in_order(self.vocabulary_) if fixed_vocab else None
+        threads = engine.workers(self.n_jobs)
+        starts, indices, counts, words = counter.count(self._plain(texts), given, threads)
+        vocabulary = self.vocabulary_ if fixed_vocab else {w: j for j, w in enumerate(words)}
+        if not vocabulary:
+            raise ValueError("empty vocabulary; perhaps the documents only contain stop words")
+        index = np.int32 if len(indices) <= np.iinfo(np.int32).max else np.int64
+        X = sparse.csr_array(
+            (counts.astype(self.dtype), indices.astype(index), starts.astype(index)),
+            shape=(len(starts) - 1, len(vocabulary)),
+        )
+        return vocabulary, _as_sklearn(X)
+
+    def _plain(self, texts: list[Any]) -> tuple[str, ...]:
+        """Return texts as the kernel takes them: decoded, the odd letters low, without accents.
+
+        Without accents they are in lower case already: a letter may lose more than its accent.
+        """
+        preprocess = None if self.strip_accents is None else self.build_preprocessor()
+
+        def clean(given: Any) -> str:
+            text = given if type(given) is str else str(self.decode(given))
+            if preprocess is not None:
+                return str(preprocess(text))
+            odd = self.lowercase and not text.isascii() and any(c in text for c in UNLIKE_OTHERS)
+            return text.lower() if odd else text
+
+        return tuple([clean(text) for text in texts])
+
+    def _limit_features(
+        self,
+        X: Any,
+        vocabulary: dict[str, int],
+        high: Any = None,
+        low: Any = None,
+        limit: Any = None,
+    ) -> Any:
+        """Do nothing where every word stays."""
+        if limit is None and (high is None or high >= X.shape[0]) and (low is None or low <= 1):
+            return X
+        return super()._limit_features(X, vocabulary, high, low, limit)
+
+    def _sort_features(self, X: Any, vocabulary: dict[str, int]) -> Any:
+        """Do nothing where the kernel has counted: the words are in order."""
+        return X if self._pattern() is not None else super()._sort_features(X, vocabulary)
+
+
+def _filled(documents: Iterable[Any]) -> list[Any]:
+    """Return texts as a list, missing ones empty."""
+    texts = documents.tolist() if hasattr(documents, "tolist") else list(documents)
+    missing = [i for i, text in enumerate(texts) if type(text) is not str and _is_missing(text)]
+    if missing:
+        for i in missing:
+            texts[i] = ""
+        warnings.warn(
+            f"{len(missing)} of {len(texts)} texts are missing (the first is text {missing[0]}): "
+            "they count as empty.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return texts
+
+
+def _is_missing(text: Any) -> bool:
+    return (
+        text is None
+        or type(text).__name__ == "NAType"
+        or (isinstance(text, float) and text != text)
+    )
+
+
+def _in_order(vocabulary: dict[str, int]) -> list[str]:
+    """Return the words of a vocabulary in the order of their columns."""
+    if list(vocabulary.values()) == list(range(len(vocabulary))):
+        return list(vocabulary)
+    return sorted(vocabulary, key=vocabulary.__getitem__)
+
+
+def _as_sklearn(X: Any) -> Any:
+    """Return a sparse array in the type that this scikit-learn gives."""
+    align = getattr(of_sklearn, "_align_api_if_sparse", sparse.csr_matrix)
+    return align(X)
