@@ -14,7 +14,7 @@ NEWSGROUPS = Path(__file__).parents[2] / "shared/data/20newsgroups/20news-bydate
 
 
 def zipf(n: int, words: int, tokens: int, seed: int = 0) -> Any:
-    """Return counts of words whose frequencies fall as 1 / rank, as CountVectorizer types them."""
+    """Return counts of words whose frequencies fall as 1 / rank, in float64."""
     rng = np.random.default_rng(seed)
     p = 1.0 / (np.arange(words) + 2.7)
     columns = rng.choice(words, size=tokens, p=p / p.sum()).astype(np.int32)
@@ -40,10 +40,19 @@ def newsgroups() -> tuple[Any, Any] | None:
         return None
     from sklearn.feature_extraction.text import CountVectorizer
 
+    read = _read()
+    X = CountVectorizer().fit_transform(post["text"] for post in read)
+    return X, np.unique([post["label"] for post in read], return_inverse=True)[1]
+
+
+def posts() -> list[str] | None:
+    """Return the texts of 20 Newsgroups, or None where the data are absent."""
+    return [post["text"] for post in _read()] if NEWSGROUPS.exists() else None
+
+
+def _read() -> list[dict[str, str]]:
     with gzip.open(NEWSGROUPS, "rt", encoding="utf-8") as lines:
-        posts = [json.loads(line) for line in lines]
-    X = CountVectorizer().fit_transform(post["text"] for post in posts)
-    return X, np.unique([post["label"] for post in posts], return_inverse=True)[1]
+        return [json.loads(line) for line in lines]
 
 
 def few_labels(y: Any, each: int, seed: int = 0) -> Any:

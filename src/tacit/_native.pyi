@@ -96,7 +96,9 @@ class Bags:
         update: Update32 | None,
         threads: int,
     ) -> None: ...
-    def gather(self, table: npt.NDArray[np.float32], classes: int, threads: int) -> float: ...
+    def gather(
+        self, table: npt.NDArray[np.float32], classes: int, softmax: bool, threads: int
+    ) -> float: ...
 
 class Codes:
     def __init__(

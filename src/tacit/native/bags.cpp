@@ -84,9 +84,9 @@ class Bags : public Packed {
         return nb::make_tuple(log_likelihood, stripes.moved());
     }
 
-    // The bare gather: every row's scores, which are thrown away. What the benchmark holds a round
-    // against.
-    double gather(Vector<const float> table, std::size_t K, int threads) const {
+    // The bare gather: every row's scores, and their softmax if asked for, which are thrown away. What the
+    // benchmark holds a round against.
+    double gather(Vector<const float> table, std::size_t K, bool softmax, int threads) const {
         const std::size_t stride = padded(K), n = rows_.lines;
         check(table.shape(0) >= columns_ * K + slack && K >= 1 && threads >= 1, "shapes differ");
         const float *from = table.data();
@@ -96,12 +96,15 @@ class Bags : public Packed {
         nb::gil_scoped_release release;
         with_types(rows_, [&](auto rows) {
             share(seen.size(), threads, [&](std::size_t task) {
-                std::vector<float> scores(block * stride);
+                Posteriors<float> posteriors(K, nullptr, false);
+                std::vector<float> kept(block * K + slack);
+                std::vector<double> sums(K);
                 const std::size_t last = std::min(n, (task + 1) * stripe);
                 for (std::size_t first = task * stripe; first < last; first += block) {
                     const std::size_t count = std::min(block, last - first);
-                    widest<Score>(rows, first, count, from, K, begin, stride, scores.data());
-                    seen[task] += static_cast<double>(scores[0]);
+                    widest<Score>(rows, first, count, from, K, begin, stride, posteriors.scores());
+                    if (softmax) posteriors.normalize(count, nullptr, nullptr, kept.data(), sums.data());
+                    seen[task] += static_cast<double>(posteriors.scores()[0]);
                 }
             });
         });
@@ -362,7 +365,7 @@ void define_bags(nb::module_ &m) {
     define_real<float>(bags);
     define_real<double>(bags);
     bags.def("gather", &Bags::gather, nb::arg("table").noconvert(), nb::arg("classes"),
-             nb::arg("threads"));
+             nb::arg("softmax"), nb::arg("threads"));
     bags.def("expect_odds", &Bags::expect_odds, nb::arg("table").noconvert(), nb::arg("constant"),
              nb::arg("shift"), nb::arg("weight").none(), nb::arg("kept").noconvert(), nb::arg("classes").noconvert(),
              nb::arg("threads"));
