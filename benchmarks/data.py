@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -34,25 +35,27 @@ def classes_of_codes(n: int, columns: int, levels: int, K: int, seed: int = 0) -
     return np.minimum(drawn, levels - 1)
 
 
-def newsgroups() -> tuple[Any, Any] | None:
+def newsgroups(scale: float = 1.0) -> tuple[Any, Any] | None:
     """Return the counts of 20 Newsgroups and the labels, or None where the data are absent."""
     if not NEWSGROUPS.exists():
         return None
     from sklearn.feature_extraction.text import CountVectorizer
 
-    read = _read()
+    read = _read(scale)
     X = CountVectorizer().fit_transform(post["text"] for post in read)
     return X, np.unique([post["label"] for post in read], return_inverse=True)[1]
 
 
-def posts() -> list[str] | None:
+def posts(scale: float = 1.0) -> list[str] | None:
     """Return the texts of 20 Newsgroups, or None where the data are absent."""
-    return [post["text"] for post in _read()] if NEWSGROUPS.exists() else None
+    return [post["text"] for post in _read(scale)] if NEWSGROUPS.exists() else None
 
 
-def _read() -> list[dict[str, str]]:
+def _read(scale: float) -> list[dict[str, str]]:
+    """Read one post in 1 / scale."""
+    step = max(1, round(1 / scale))
     with gzip.open(NEWSGROUPS, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+        return [json.loads(line) for line in islice(lines, 0, None, step)]
 
 
 def few_labels(y: Any, each: int, seed: int = 0) -> Any:

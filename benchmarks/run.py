@@ -206,9 +206,9 @@ def supervised(n: int, words: int, tokens: int, turns: int) -> Iterator[Line]:
             )
 
 
-def newsgroups(turns: int) -> Iterator[Line]:
+def newsgroups(scale: float, turns: int) -> Iterator[Line]:
     """Yield a line on a whole fit to 20 Newsgroups with 5 labels a class."""
-    found = data.newsgroups()
+    found = data.newsgroups(scale)
     if found is None:
         return
     X, y = found
@@ -296,9 +296,9 @@ def version(name: str) -> str | None:
         return None
 
 
-def words(turns: int) -> Iterator[Line]:
+def vectorizer(scale: float, turns: int) -> Iterator[Line]:
     """Yield lines on counting the words of 20 Newsgroups."""
-    texts = data.posts()
+    texts = data.posts(scale)
     if texts is None:
         return
     ours = {f"{n} threads" if n > 1 else "1 thread": CountVectorizer(n_jobs=n) for n in (1, 2)}
@@ -333,8 +333,8 @@ def main(scale: float = 1.0, turns: int = 9) -> tuple[str, list[Line]]:
         *categories(25 * n, turns),
         *latent_classes(5 * n, turns),
         *supervised(n, words, tokens, turns),
-        *(newsgroups(turns) if scale == 1 else []),
-        *(words(turns) if scale == 1 else []),
+        *newsgroups(scale, turns),
+        *vectorizer(scale, turns),
         *scaling(scale, turns),
         *first_use(turns),
     ]
