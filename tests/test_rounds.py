@@ -67,6 +67,20 @@ def compare(found: ClassCounts, expected: ClassCounts, rounded: bool, size: floa
         assert found.log_likelihood == expected.log_likelihood
 
 
+def in_threads(model, start, rows):
+    """Return what one round expects, the same for any number of threads."""
+    found = [model.expect(start, rows)]
+    for threads in (2, 5):
+        with engine.kernel_threads(threads), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(engine, "LEAST_WORK", 1)
+            found.append(model.expect(start, rows))
+    for other in found[1:]:
+        assert other.log_likelihood == found[0].log_likelihood
+        for a, b in zip(arrays(other.features), arrays(found[0].features), strict=True):
+            np.testing.assert_array_equal(a, b)
+    return found[0]
+
+
 def known(rng, n, K, evidence, weight):
     """Return log evidence and weights, or None."""
     allowed = rng.random((n, K)) < 0.7
@@ -113,18 +127,10 @@ def test_sparse_rounds(
     if subset:
         rows = rows.take(np.flatnonzero(rng.random(n) < 0.7))
     with single(rounded):
-        found = [model.expect(start, rows)]
-        for threads in (2, 5):
-            with engine.kernel_threads(threads), pytest.MonkeyPatch.context() as patch:
-                patch.setattr(engine, "LEAST_WORK", 1)
-                found.append(model.expect(start, rows))
-    for other in found[1:]:
-        assert other.log_likelihood == found[0].log_likelihood
-        for a, b in zip(arrays(other.features), arrays(found[0].features), strict=True):
-            np.testing.assert_array_equal(a, b)
+        found = in_threads(model, start, rows)
     with oracle():
         expected = model.expect(plain(start), rows)
-    compare(found[0], expected, rounded, float(n + X.sum()))
+    compare(found, expected, rounded, float(n + X.sum()))
 
 
 @settings(max_examples=100, deadline=None)
@@ -175,20 +181,12 @@ def test_rounds_of_numbers(seed, n, d, K, missing, evidence, weight, hard):
     model = NaiveBayes(family, hard=hard)
     rows = Rows(family.encode(X), *known(rng, n, K, evidence, weight))
     start = model.start(rows, rng.dirichlet(np.ones(K), n))
-    found = [model.expect(start, rows)]
-    for threads in (2, 5):
-        with engine.kernel_threads(threads), pytest.MonkeyPatch.context() as patch:
-            patch.setattr(engine, "LEAST_WORK", 1)
-            found.append(model.expect(start, rows))
-    for other in found[1:]:
-        assert other.log_likelihood == found[0].log_likelihood
-        for a, b in zip(arrays(other.features), arrays(found[0].features), strict=True):
-            np.testing.assert_array_equal(a, b)
+    found = in_threads(model, start, rows)
     scores = family.score(start.features, rows.features)
     with oracle():
         expected = model.expect(start, rows)
         np.testing.assert_allclose(family.score(start.features, rows.features), scores, rtol=1e-11)
-    compare(found[0], expected, False, float(n))
+    compare(found, expected, False, float(n))
 
 
 def text(n=3000, d=400, K=4, length=30, seed=0):
