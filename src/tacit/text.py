@@ -64,12 +64,12 @@ def pattern_of(token_pattern: str) -> Pattern | None:
 
 
 @cache
-def _characters() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
-    """Return for each code point whether it is a word character, and what it is in lower case."""
-    word = np.zeros(sys.maxunicode + 1, np.uint8)
-    for run in re.finditer(r"\w+", "".join(map(chr, range(sys.maxunicode + 1)))):
+def _characters(size: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
+    """Return for so many code points if each is a word character, and what it is in lower case."""
+    word = np.zeros(size, np.uint8)
+    for run in re.finditer(r"\w+", "".join(map(chr, range(size)))):
         word[run.start() : run.end()] = 1
-    lower = np.arange(sys.maxunicode + 1, dtype=np.uint32)
+    lower = np.arange(size, dtype=np.uint32)
     for code in np.flatnonzero(word).tolist():
         small = chr(code).lower()
         if len(small) == 1:
@@ -177,19 +177,21 @@ token_pattern, ngram_range, analyzer, max_df, min_df, max_features, vocabulary, 
         self.build_analyzer()  # warns of stop words that are no words
         kernels = engine.native()
         assert kernels is not None
-        stop = self.get_stop_words()
+        stop, plain = self.get_stop_words(), self._plain(texts)
+        # All code points take a while the first time, and most texts have no need of them.
+        size = 256 if all(map(str.isascii, plain)) else sys.maxunicode + 1
         counter = kernels.Counter(
             pattern.letters,
             pattern.bounded,
             self.lowercase and self.strip_accents is None,
             pattern.least,
-            *_characters(),
+            *_characters(size),
             sorted(stop) if stop is not None else [],
             *self.ngram_range,
         )
         given = _in_order(self.vocabulary_) if fixed_vocab else None
         threads = engine.workers(self.n_jobs)
-        starts, indices, counts, words = counter.count(self._plain(texts), given, threads)
+        starts, indices, counts, words = counter.count(plain, given, threads)
         vocabulary = self.vocabulary_ if fixed_vocab else {w: j for j, w in enumerate(words)}
         if not vocabulary:
             raise ValueError("empty vocabulary; perhaps the documents only contain stop words")
