@@ -279,32 +279,30 @@ class Known(NamedTuple):
 
 
 def expect(
-    features: Bags,
+    rows: Any,
+    known: Known | None,
     weights: Weights,
     smoothing: Callable[[Array], Smoothing],
     log_prior: Array,
-    evidence: Array | None,
-    weight: Array | None,
     hard: bool,
-    own: Memory,
-    known: Known | None,
     smoothed: bool,
 ) -> Found:
     """Return what the E-step expects of rows under weights, in one pass and with exact zeros.
 
-    With the memory `own` of the round before, and if few rows moved, only what they changed is
-    added to the sums; not so without smoothing, where a sum may have to be exactly zero. On the
-    way, `own` gets the weights that the sums give by ``smoothing(classes)``. Labelled rows, whose
+    With the memory of the round before, and if few rows moved, only what they changed is added to
+    the sums; not so without smoothing, where a sum may have to be exactly zero. On the way, the
+    memory gets the weights that the sums give by ``smoothing(classes)``. Labelled rows, whose
     posterior is `known`, are counted in, and so is their log-likelihood.
     """
+    features, evidence, weight, own = rows.features, rows.evidence, rows.weight, rows.memory
     packed, K = features.packed, len(log_prior)
     threads = engine.threads(packed.entries * K)
     if own.columns is None:
         own.columns = own.all_columns = _column_sums(features, weight)
         if known is not None:
             own.all_columns = own.columns + known.words.sum(axis=1)
-    rows = len(features) if weight is None else float(weight.sum())
-    rows += 0.0 if known is None else float(known.classes.sum())
+    size = len(features) if weight is None else float(weight.sum())
+    size += 0.0 if known is None else float(known.classes.sum())
     constants = weights.constants + log_prior
     middle = float(constants[np.isfinite(constants)].mean())
     constants -= middle
@@ -312,7 +310,7 @@ def expect(
     classes, totals = np.empty(K), np.empty(K)
     words = np.empty((features.width, K))
     # Before the means are made anew, and not by BLAS, whose threads would change the bits.
-    score = middle * rows + float((own.all_columns * (weights.mean + weights.middle)).sum())
+    score = middle * size + float((own.all_columns * (weights.mean + weights.middle)).sum())
     shift = weights.shift
 
     def next_table() -> tuple[Smoothing, Any]:

@@ -13,12 +13,11 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from tacit import em, engine, starts
 from tacit.callbacks import CallbackSupportMixin, Reporter
@@ -36,8 +35,9 @@ from tacit.naivebayes import (
 from tacit.numerics import Array
 from tacit.rows import Rows
 from tacit.shared_docs import SHARED
+from tacit.validation import check_numbers, check_shape
 
-__all__ = ["EMEstimator", "check_weight", "fit_context"]
+__all__ = ["EMEstimator", "fit_context"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -136,44 +136,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _check_features(self, X: Any, reset: bool) -> Any:
         """Return X as a numeric array or CSR matrix, in which NaN is a missing cell."""
-        return self._check_numbers(self._check_shape(X, reset))
-
-    def _check_shape(self, X: Any, reset: bool) -> Any:
-        """Return X as an array or CSR matrix of the right width."""
-        try:
-            return validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse="csr" if self._accepts_sparse() else False,
-                dtype="numeric",
-                ensure_all_finite=False,
-            )
-        except ValueError as error:
-            if "convert string" in str(error):
-                raise ValueError(
-                    f"X holds text where numbers belong ({error}). Turn categories into numbers "
-                    "with sklearn.preprocessing.OrdinalEncoder, and texts with CountVectorizer."
-                ) from None
-            raise
-
-    def _check_numbers(self, X: Any) -> Any:
-        """Return X with each column at most once in a row; ValueError if it holds no numbers."""
-        numbers = X.data if sparse.issparse(X) else X
-        if numbers.dtype.kind == "f" and not engine.scan(numbers).finite:
-            if sparse.issparse(X):
-                raise ValueError(
-                    "X is sparse and contains NaN or infinity. Missing cells need a dense X, where "
-                    "they are NaN."
-                )
-            if np.isinf(numbers).any():
-                raise ValueError("Input X contains infinity. Missing cells are NaN.")
-        if X.dtype.kind not in "biuf":
-            raise ValueError(f"X has dtype {X.dtype}: expected numbers.")
-        if sparse.issparse(X) and engine.has_duplicates(X):  # which has checked the indices as well
-            X = X.copy()
-            X.sum_duplicates()
-        return X
+        return check_numbers(check_shape(self, X, reset, self._accepts_sparse()))
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
@@ -338,11 +301,11 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         model, params = self._model, self._params
         blas = engine.one_blas_thread(self._needs_blas(X))
         with blas, engine.kernel_threads(self.n_jobs), engine.scan_once():
-            X = self._check_shape(X, reset=False)
+            X = check_shape(self, X, False, self._accepts_sparse())
             prior = params.class_log_prior
             found = model.family.look(params.features, X, prior, wanted)
             if found is None:
-                rows = Rows(model.family.encode(self._check_numbers(X)))
+                rows = Rows(model.family.encode(check_numbers(X)))
                 pieces = [model.look(params, chunk, wanted) for chunk in rows.chunks()]
                 found = (
                     pieces[0]
@@ -421,16 +384,3 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """Return the number of free parameters of the fitted model."""
         check_is_fitted(self)
         return int(self._model.n_parameters(self._params))
-
-
-def check_weight(sample_weight: Any, X: Any) -> Array:
-    """Return weights as an array; they must be non-negative and not all zero."""
-    weight: Array = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    if (weight < 0).any():
-        raise ValueError(f"sample_weight must not be negative. Found {weight.min()}.")
-    if not np.isfinite(weight.sum()):
-        raise ValueError("The sum of sample_weight overflows: scale the weights down.")
-    weight = np.where(weight < np.finfo(np.float64).tiny, 0.0, weight)  # no digits, no weight
-    if not weight.any():
-        raise ValueError("sample_weight is zero for every row: nothing is left to fit.")
-    return weight

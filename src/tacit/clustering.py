@@ -13,10 +13,11 @@ from sklearn.base import DensityMixin
 from sklearn.utils import ClassifierTags
 from sklearn.utils._param_validation import Interval
 
-from tacit.base import EMEstimator, check_weight, fit_context
+from tacit.base import EMEstimator, fit_context
 from tacit.labels import Labels
 from tacit.naivebayes import ClassCounts, Params
 from tacit.numerics import Array
+from tacit.validation import check_weight
 
 __all__ = ["Mixture"]
 

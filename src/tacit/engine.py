@@ -144,11 +144,16 @@ def threads(work: int) -> int:
     return max(1, min(_threads.get(), work // LEAST_WORK))
 
 
+def _places(matrix: Any) -> tuple[Any, Any]:
+    """Return where the rows of a CSR matrix begin and the columns of its entries, in one type."""
+    index = np.result_type(matrix.indptr, matrix.indices)
+    return matrix.indptr.astype(index, copy=False), matrix.indices.astype(index, copy=False)
+
+
 def arrays(matrix: Any) -> tuple[Any, Any, Any]:
     """Return the arrays of a CSR matrix, in types that kernels take."""
     data = matrix.data if matrix.dtype in KERNEL_TYPES else matrix.data.astype(np.float64)
-    index = np.result_type(matrix.indptr, matrix.indices)
-    return matrix.indptr.astype(index), matrix.indices.astype(index, copy=False), data
+    return *_places(matrix), data
 
 
 def multiply(matrix: Any, dense: Any) -> Any:
@@ -220,8 +225,7 @@ def has_duplicates(matrix: Any) -> bool:
     if kernels is None:
         matrix.check_format(full_check=True)
         return not matrix.has_canonical_format
-    index = np.result_type(matrix.indptr, matrix.indices)
-    starts, indices = (a.astype(index, copy=False) for a in (matrix.indptr, matrix.indices))
+    starts, indices = _places(matrix)
     return bool(kernels.has_duplicates(starts, indices, matrix.shape[1], threads(len(indices))))
 
 

@@ -70,7 +70,18 @@ class SmoothedKind(EMEstimator):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BernoulliKind(SmoothedKind):
+class SparseKind(SmoothedKind):
+    """Features that may be sparse; the kernels of sparse rows do without BLAS."""
+
+    def _accepts_sparse(self) -> bool:
+        return True
+
+    def _needs_blas(self, X: Any) -> bool:
+        return not sparse.issparse(X) or engine.native() is None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BernoulliKind(SparseKind):
     """Features that are there or not."""
 
     binarize: float | None = 0.0
@@ -82,28 +93,16 @@ class BernoulliKind(SmoothedKind):
     def _family(self) -> Family:
         return Bernoulli(self._alpha(), self.binarize)
 
-    def _needs_blas(self, X: Any) -> bool:
-        return not sparse.issparse(X) or engine.native() is None
-
-    def _accepts_sparse(self) -> bool:
-        return True
-
     def _feature_attributes(self, params: Any, statistics: Any, family: Any) -> dict[str, Any]:
         return {"feature_count_": statistics.ones, "feature_log_prob_": params.log_p}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MultinomialKind(SmoothedKind):
+class MultinomialKind(SparseKind):
     """Counts of words."""
 
     def _family(self) -> Family:
         return Multinomial(self._alpha())
-
-    def _needs_blas(self, X: Any) -> bool:
-        return not sparse.issparse(X) or engine.native() is None
-
-    def _accepts_sparse(self) -> bool:
-        return True
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""

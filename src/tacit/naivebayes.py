@@ -125,12 +125,12 @@ class NaiveBayes:
     def look(self, params: Params, rows: Rows, wanted: engine.Wanted) -> tuple[Array, Array]:
         """Return what is wanted of rows without evidence, and log p(x) unless it is "joint".
 
-        A row that is impossible under every class leaves its posterior to the prior.
+        A row that is impossible under every class has no posterior; its log p(x) is -inf.
         """
-        if wanted == "posterior":
-            return self.posterior(params, rows)[:2]
         joint = self.log_joint_rows(params, rows.features)
-        return (joint, np.empty(len(joint))) if wanted == "joint" else log_normalize(joint)
+        if wanted == "joint":
+            return joint, np.empty(len(joint))
+        return normalize(joint) if wanted == "posterior" else log_normalize(joint)
 
     def expect(self, params: Params, rows: Rows) -> ClassCounts:
         """Return soft counts: C Fig. 1 step 1, W (21) and (22), L "E-step"."""

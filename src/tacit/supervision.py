@@ -12,11 +12,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length
 
-from tacit.base import EMEstimator, check_weight, fit_context
+from tacit.base import EMEstimator, fit_context
 from tacit.labels import Labels, encode
 from tacit.naivebayes import ClassCounts, NaiveBayes, Params, count_known, select
 from tacit.numerics import Array
 from tacit.rows import Rows
+from tacit.validation import check_weight
 
 __all__ = ["Classifier", "DiscreteClassifier", "NormalClassifier"]
 

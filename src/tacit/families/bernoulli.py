@@ -15,7 +15,7 @@ from tacit import engine
 from tacit.bags import Bags, Smoothing, bags, by_column
 from tacit.em import Sums
 from tacit.families.base import ROUNDING, Expected
-from tacit.families.linear import Linear, Ratios
+from tacit.families.linear import Linear, Logs, Ratios
 from tacit.numerics import Array, dot, expected_log, log, ratio, times
 from tacit.rows import Cells, Rows, cells
 
@@ -48,7 +48,7 @@ class Params(Ratios):
     given_zeros: Array | None = None
 
     @cached_property
-    def _logs(self) -> tuple[Array, Array]:
+    def logs(self) -> Logs:
         """The smoothed ratios of counts, C (3), H, W (14); 1/2 where nothing was seen."""
         kernels, (K, d) = engine.native(), self.counts.shape
         given = self.given_zeros
@@ -56,23 +56,20 @@ class Params(Ratios):
             zeros = _rest(self.counts, self.seen) if given is None else given
             totals = self.counts + zeros + 2.0 * self.alpha
             p = ratio(self.counts + self.alpha, totals, 0.5)
-            return log(p), log(ratio(zeros + self.alpha, totals, 0.5))
+            return Logs(log(p), log(ratio(zeros + self.alpha, totals, 0.5)))
         tables = np.empty((d, K)), np.empty((d, K))
         pieces = by_column(self.counts), None if given is None else by_column(given)
         seen, alpha = np.ascontiguousarray(self.seen[:, 0]), np.atleast_1d(self.alpha)
         threads = engine.threads(32 * K * d)
-        self.note(*kernels.log_odds(*pieces, seen, alpha, *tables, threads))
-        return tables[0].T, tables[1].T
-
-    @property
-    def log_p(self) -> Array:
-        """Log p(x_j = 1 | y), of shape (K, d)."""
-        return self._logs[0]
+        found = kernels.log_odds(*pieces, seen, alpha, *tables, threads)
+        return Logs(tables[0].T, tables[1].T, *found)
 
     @property
     def log_not(self) -> Array:
         """Log p(x_j = 0 | y), of shape (K, d)."""
-        return self._logs[1]
+        log_not = self.logs.log_not
+        assert log_not is not None
+        return log_not
 
     @cached_property
     def log_odds(self) -> Array:
@@ -242,13 +239,14 @@ class Bernoulli(Linear):
 
     def log_prior(self, params: Params) -> float:
         """Return the log density of Beta(alpha + 1, alpha + 1) at the params (H, S13)."""
-        if params.density is not None:
-            return params.density
+        density = params.density
+        if density is not None:
+            return density
         return self.smoothing(params.log_p) + self.smoothing(params.log_not)
 
     def log_joint(self, params: Params, statistics: Counts) -> float:
         """Return C (16) without the class prior's part."""
-        own = params.own_score if statistics.ones is params.counts else None
+        own = params.logs.score if statistics.ones is params.counts else None
         if own is not None:
             return own
         return expected_log(statistics.ones, params.log_p) + expected_log(

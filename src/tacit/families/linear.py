@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -14,10 +14,28 @@ from tacit.families.base import ROUNDING, Expected, Smoothed
 from tacit.numerics import Array, log
 from tacit.rows import Rows
 
-__all__ = ["Linear", "Ratios"]
+__all__ = ["Linear", "Logs", "Ratios", "expected_logs"]
 
 # With less smoothing than this, sums are not kept up by differences, whose rounding would show.
 LEAST_ALPHA = 1e-6
+
+
+class Logs(NamedTuple):
+    """Logarithms of parameters, and what a kernel comes across while it takes them.
+
+    Attributes
+    ----------
+    log_p, log_not : ndarray of shape (K, d)
+        Of what is there and, where that counts, of what is not.
+    density, score : float, optional
+        The log density of the smoothing, and the expected log-likelihood of the data behind the
+        counts.
+    """
+
+    log_p: Array
+    log_not: Array | None = None
+    density: float | None = None
+    score: float | None = None
 
 
 @dataclass(frozen=True)
@@ -30,27 +48,28 @@ class Ratios(ABC):
         Of what is there.
     alpha : ndarray of shape () or (d,)
         What is added to every count.
-    density, score : float, optional
-        The log density of the smoothing, and the expected log-likelihood of the data behind the
-        counts, once they have been seen on the way.
+    noted : float, optional
+        The log density of the smoothing, if a round has come across it.
     """
 
     counts: Array
     alpha: Array
-    density: ClassVar[float | None] = None
-    score: ClassVar[float | None] = None
-
-    log_p: ClassVar[Any]
+    noted: ClassVar[float | None] = None
 
     @property
-    def own_score(self) -> float | None:
-        """The expected log-likelihood of the data behind the counts, if a kernel has seen it."""
-        self.log_p  # noqa: B018 - on the way to which it is seen
-        return self.score
+    @abstractmethod
+    def logs(self) -> Logs:
+        """The logarithms, taken once."""
 
-    def note(self, density: float, score: float) -> None:
-        """Keep what was seen on the way."""
-        self.__dict__.update(density=density, score=score)
+    @property
+    def log_p(self) -> Array:
+        """Log p of what is there, of shape (K, d)."""
+        return self.logs.log_p
+
+    @property
+    def density(self) -> float | None:
+        """The log density of the smoothing, if a kernel has come across it."""
+        return self.logs.density if self.noted is None else self.noted
 
     @property
     @abstractmethod
@@ -84,29 +103,20 @@ class Linear(Smoothed):
         smoothing = params.smoothing
         if smoothing is None:
             return None
-        memory = rows.memory or bags.Memory()
-        weights = memory.weights(features, params.counts, smoothing)
+        rows = rows if rows.memory is not None else rows.fresh()
+        assert rows.memory is not None
+        weights = rows.memory.weights(features, params.counts, smoothing)
         if not weights.bounded:  # the absence of a certain feature is another matter
             return None
-        params.__dict__["density"] = weights.density
+        params.__dict__["noted"] = weights.density
         known = None
         if rows.known is not None:
             words = self._words(rows.known.features)
             known = bags.Known(rows.known.classes, by_column(words))
-        found = bags.expect(
-            features,
-            weights,
-            params.following,
-            log_prior,
-            rows.evidence,
-            rows.weight,
-            hard,
-            memory,
-            known,
-            bool(np.all(np.asarray(self.alpha) >= LEAST_ALPHA)),
-        )
+        smoothed = bool(np.all(np.asarray(self.alpha) >= LEAST_ALPHA))
+        found = bags.expect(rows, known, weights, params.following, log_prior, hard, smoothed)
         statistics = self._counts(found.words, found.totals, found.classes)
-        single = memory.table.dtype == np.float32
+        single = weights.table.dtype == np.float32
         rounding = ROUNDING * float(found.classes.sum()) if single else 0.0
         return Expected(found.log_likelihood, found.classes, statistics, rounding, with_known=True)
 

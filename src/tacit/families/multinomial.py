@@ -13,7 +13,7 @@ from scipy import sparse
 from tacit import engine
 from tacit.bags import Bags, Smoothing, bags, by_column
 from tacit.em import Sums
-from tacit.families.linear import Linear, Ratios, expected_logs
+from tacit.families.linear import Linear, Logs, Ratios, expected_logs
 from tacit.numerics import Array, dot, expected_log, log, ratio
 from tacit.rows import Cells, cells
 
@@ -35,16 +35,16 @@ class Params(Ratios):
         return log(self.totals + (alpha.sum() if alpha.ndim else d * alpha))
 
     @cached_property
-    def log_p(self) -> Array:
+    def logs(self) -> Logs:
         """Log of the smoothed ratios of counts (L, S11), (K, V); uniform where nothing was seen."""
         kernels, (K, d) = engine.native(), self.counts.shape
         if kernels is None:
             totals = np.exp(self.log_totals)[:, None]
-            return log(ratio(self.counts + self.alpha, totals, 1.0 / d))
+            return Logs(log(ratio(self.counts + self.alpha, totals, 1.0 / d)))
         table = np.empty((d, K))
         pieces = by_column(self.counts), np.atleast_1d(self.alpha), self.log_totals
-        self.note(*kernels.log_shares(*pieces, table, engine.threads(16 * K * d)))
-        return table.T
+        density, score = kernels.log_shares(*pieces, table, engine.threads(16 * K * d))
+        return Logs(table.T, None, density, score)
 
     @property
     def smoothing(self) -> Smoothing | None:
@@ -148,11 +148,12 @@ class Multinomial(Linear):
 
     def log_prior(self, params: Params) -> float:
         """Return the log density of Dirichlet(alpha + 1) at the params, up to a constant (S13)."""
-        return self.smoothing(params.log_p) if params.density is None else params.density
+        density = params.density
+        return self.smoothing(params.log_p) if density is None else density
 
     def log_joint(self, params: Params, statistics: Counts) -> float:
         """Return the expected log-likelihood of the words."""
-        own = params.own_score if statistics.words is params.counts else None
+        own = params.logs.score if statistics.words is params.counts else None
         if own is not None:
             return own
         if np.isinf(params.log_totals).any():

@@ -358,10 +358,8 @@ void define_bags(nb::module_ &m) {
                       std::optional<Vector<const std::int64_t>>, int>(),
              nb::arg("starts"), nb::arg("indices"), nb::arg("values"), nb::arg("columns"),
              nb::arg("picked").none(), nb::arg("threads"));
-    bags.def("__len__", &Bags::rows);
     bags.def_prop_ro("entries", &Bags::entries);
     bags.def_prop_ro("small", &Bags::small);
-    bags.def("transpose", &Bags::transpose, nb::arg("threads"));
     define_real<float>(bags);
     define_real<double>(bags);
     bags.def("gather", &Bags::gather, nb::arg("table").noconvert(), nb::arg("classes"),

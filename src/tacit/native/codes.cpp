@@ -90,7 +90,6 @@ class Codes {
         }
         if (!groups_.empty()) lines += groups_.back().levels;
         lines_ = lines;
-        wide_ = false;
         for (const Group &group : groups_) wide_ |= group.levels > 256;
         packed_.resize(rows_ * groups_.size() * (wide_ ? 4 : 1));
         share_ranges(rows_, 1 << 13, threads, [&](std::size_t first, std::size_t last) {
@@ -98,8 +97,6 @@ class Codes {
                   : pack(from, first, last, packed_.data());
         });
     }
-
-    std::size_t rows() const { return rows_; }
 
     // The packed rows as bytes: equal rows have equal bytes.
     nb::object bytes() const {
@@ -318,7 +315,6 @@ void define_codes(nb::module_ &m) {
     nb::class_<Codes>(m, "Codes")
         .def(nb::init<Matrix<const std::int32_t>, Vector<const std::int64_t>, int>(),
              nb::arg("codes"), nb::arg("starts"), nb::arg("threads"))
-        .def("__len__", &Codes::rows)
         .def("bytes", &Codes::bytes)
         .def("expect", &Codes::expect, nb::arg("log_p"), nb::arg("prior"),
              nb::arg("evidence").none(), nb::arg("weight").none(), nb::arg("hard"),

@@ -120,7 +120,6 @@ class Packed {
     Packed(Anything starts, Anything indices, Anything values, std::size_t columns,
            std::optional<Vector<const std::int64_t>> picked, int threads);
 
-    std::size_t rows() const { return rows_.lines; }
     std::size_t entries() const { return entries_; }
     bool small() const { return small_; }
 
