@@ -8,6 +8,7 @@ from tacit.classifiers import (
     GaussianNB,
     MixedNB,
     MultinomialNB,
+    TableClassifier,
 )
 from tacit.mixtures import (
     BernoulliMixture,
@@ -15,6 +16,7 @@ from tacit.mixtures import (
     GaussianMixture,
     MixedMixture,
     MultinomialMixture,
+    TableMixture,
 )
 
 __all__ = [
@@ -29,6 +31,8 @@ __all__ = [
     "MixedNB",
     "MultinomialMixture",
     "MultinomialNB",
+    "TableClassifier",
+    "TableMixture",
     "em",
     "families",
 ]

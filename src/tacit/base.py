@@ -134,9 +134,13 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """Return whether BLAS has a part in what is done with rows X."""
         return True
 
+    def _check_shape(self, X: Any, reset: bool) -> Any:
+        """Return X as an array or CSR matrix of the right width; its numbers are not looked at."""
+        return check_shape(self, X, reset, self._accepts_sparse())
+
     def _check_features(self, X: Any, reset: bool) -> Any:
         """Return X as a numeric array or CSR matrix, in which NaN is a missing cell."""
-        return check_numbers(check_shape(self, X, reset, self._accepts_sparse()))
+        return check_numbers(self._check_shape(X, reset))
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
@@ -301,7 +305,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         model, params = self._model, self._params
         blas = engine.one_blas_thread(self._needs_blas(X))
         with blas, engine.kernel_threads(self.n_jobs), engine.scan_once():
-            X = check_shape(self, X, False, self._accepts_sparse())
+            X = self._check_shape(X, reset=False)
             prior = params.class_log_prior
             found = model.family.look(params.features, X, prior, wanted)
             if found is None:
@@ -370,7 +374,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """
         return self._look(X, "posterior")[0]
 
-    def _draw(self, n_samples: int) -> tuple[Array, npt.NDArray[np.intp]]:
+    def _draw(self, n_samples: int) -> tuple[Any, npt.NDArray[np.intp]]:
         check_is_fitted(self)
         if index(n_samples) < 1:
             raise ValueError(f"Invalid value for 'n_samples': {n_samples}. It must be at least 1.")
@@ -378,7 +382,11 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         prior = np.exp(self._params.class_log_prior)
         drawn = np.repeat(np.arange(len(prior)), rng.multinomial(n_samples, prior / prior.sum()))
         X = self._model.family.sample(self._params.features, self._statistics.features, drawn, rng)
-        return X, drawn
+        return self._as_rows(X), drawn
+
+    def _as_rows(self, drawn: Array) -> Any:
+        """Return drawn numbers in the form that rows have for the user."""
+        return drawn
 
     def n_parameters(self) -> int:
         """Return the number of free parameters of the fitted model."""

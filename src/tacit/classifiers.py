@@ -18,6 +18,7 @@ from tacit.kinds import (
     normal_family,
 )
 from tacit.supervision import DiscreteClassifier, NormalClassifier
+from tacit.tabular import TableKind
 
 __all__ = [
     "BernoulliNB",
@@ -26,6 +27,7 @@ __all__ = [
     "GaussianNB",
     "MixedNB",
     "MultinomialNB",
+    "TableClassifier",
 ]
 
 
@@ -260,4 +262,47 @@ class MixedNB(DiscreteClassifier, MixedKind):
     >>> nb = MixedNB([("colour", CategoricalNB(), [0]), ("size", GaussianNB(), [1])])
     >>> nb.fit(X, ["a", None, "b", None, None, None]).transduction_
     array(['a', 'a', 'b', 'b', 'a', 'b'], dtype='<U1')
+    """
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TableClassifier(DiscreteClassifier, TableKind):
+    """Naive Bayes for a table as it is: texts, categories, numbers and gaps side by side.
+
+    `X` is a data frame of pandas or polars, an Arrow table or a dict of lists. What each column is,
+    is inferred by the rules of :func:`tacit.columns.infer` and shown in `columns_`: words of a text
+    are counted (multinomial), categories, yes/no (Bernoulli) and numbers (Gaussian) each have a
+    distribution of their own in each class, and dates and identifiers are left out. Cells that are
+    empty, NA, N/A, NaN, null or ? are missing, and so is, when predicting, a category that is new.
+
+    Parameters
+    ----------
+    %(table_parameters)s
+    %(prior_parameters)s
+    %(label_parameters)s
+    %(em_parameters)s
+
+    Attributes
+    ----------
+    %(table_attributes)s
+    %(label_attributes)s
+    %(em_attributes)s
+
+    Examples
+    --------
+    >>> from tacit import TableClassifier
+    >>> table = {"text": ["a late goal won it", "the violin and the cello", "goal in extra time",
+    ...                   "cello and piano, played slowly"], "minutes": [90, 50, 100, None]}
+    >>> model = TableClassifier().fit(table, ["sport", "music", None, None])
+    >>> [(column.name, column.kind) for column in model.columns_]
+    [('text', 'text'), ('minutes', 'number')]
+    >>> model.transduction_.tolist()
+    ['sport', 'music', 'sport', 'music']
+    >>> print(model.explain({"text": "a goal for the violin", "minutes": None}, "music"))
+    music (probability 0.608) rather than sport
+      before       -0.024
+      text goal    -1.175
+      text the     +1.022
+      text violin  +0.617
+      together     +0.440
     """

@@ -16,7 +16,6 @@ from sklearn.utils._param_validation import Interval
 from tacit.base import EMEstimator, fit_context
 from tacit.labels import Labels
 from tacit.naivebayes import ClassCounts, Params
-from tacit.numerics import Array
 from tacit.validation import check_weight
 
 __all__ = ["Mixture"]
@@ -189,7 +188,7 @@ class Mixture(DensityMixin, EMEstimator):
         entropy = entr(self.predict_proba(X)).sum(axis=1)
         return float(self.bic(X, sample_weight) + 2.0 * entropy @ check_weight(sample_weight, X))
 
-    def sample(self, n_samples: int = 1) -> tuple[Array, npt.NDArray[np.intp]]:
+    def sample(self, n_samples: int = 1) -> tuple[Any, npt.NDArray[np.intp]]:
         """Draw rows that look like the data, and their components.
 
         Parameters
@@ -199,7 +198,7 @@ class Mixture(DensityMixin, EMEstimator):
 
         Returns
         -------
-        X : ndarray of shape (n_samples, d)
+        X : ndarray of shape (n_samples, d); for tables a dict of lists
         y : ndarray of shape (n_samples,)
         """
         return self._draw(n_samples)

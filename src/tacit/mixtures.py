@@ -22,6 +22,7 @@ from tacit.kinds import (
 from tacit.naivebayes import NaiveBayes, Params
 from tacit.numerics import Array, log
 from tacit.rows import Rows
+from tacit.tabular import TableKind
 
 __all__ = [
     "BernoulliMixture",
@@ -29,6 +30,7 @@ __all__ = [
     "GaussianMixture",
     "MixedMixture",
     "MultinomialMixture",
+    "TableMixture",
 ]
 
 
@@ -288,4 +290,32 @@ class MixedMixture(Mixture, MixedKind):
     >>> parts = [("colour", CategoricalNB(), [0]), ("size", GaussianNB(var_smoothing=0.1), [1])]
     >>> MixedMixture(parts, 2, random_state=0).fit_predict(X)
     array([1, 1, 0, 0, 1, 0, 0])
+    """
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TableMixture(Mixture, TableKind):
+    """Groups of rows of a table as it is: texts, categories, numbers and gaps side by side.
+
+    What is taken as a table, and how its columns are told apart, is said in
+    :class:`tacit.TableClassifier`.
+
+    Parameters
+    ----------
+    %(mixture_parameters)s
+    %(table_parameters)s
+    %(em_parameters)s
+
+    Attributes
+    ----------
+    %(mixture_attributes)s
+    %(table_attributes)s
+    %(em_attributes)s
+
+    Examples
+    --------
+    >>> from tacit import TableMixture
+    >>> table = {"colour": ["red", "red", "blue", None, "blue"], "size": [1.0, 1.2, 3.1, 2.9, None]}
+    >>> TableMixture(2, random_state=0).fit_predict(table)
+    array([1, 1, 0, 0, 0])
     """

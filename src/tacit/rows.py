@@ -15,7 +15,7 @@ from tacit.bags import Memory
 from tacit.codes import Codes
 from tacit.numerics import Array
 
-__all__ = ["CHUNK", "Blocks", "Cells", "Features", "Rows", "cells"]
+__all__ = ["CHUNK", "Blocks", "Cells", "Features", "Joined", "Rows", "cells"]
 
 # Rows in a chunk of dense rows.
 CHUNK = 1 << 14
@@ -104,6 +104,21 @@ def cells(X: Any) -> Cells:
     if missing is None or not missing.any():
         return Cells(X)
     return Cells(np.where(missing, 0.0, X), ~missing)
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Matrices side by side, dense or CSR, that stand for one; each keeps its missing cells."""
+
+    blocks: tuple[Any, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of all."""
+        return self.blocks[0].shape[0], sum(block.shape[1] for block in self.blocks)
+
+    def __getitem__(self, rows: Any) -> Joined:
+        return Joined(tuple(block[rows] for block in self.blocks))
 
 
 @dataclass(frozen=True)

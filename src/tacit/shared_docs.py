@@ -93,6 +93,25 @@ SHARED = {
     handle_unknown : {"missing", "error"}, default="missing"
         What a category is, when predicting, that the training rows did not have.
 """,
+    "table_parameters": """
+    kinds : dict, default=None
+        What columns are, where the rules should not decide: a name to "text", "category",
+        "number", "yes/no" or "out" (left out).
+    alpha : float, default=1.0
+        Smoothing: added to the count of each word, category, yes and no.
+    var_smoothing : float, default=0.01
+        Part of the variance of a number that is added to its variance in each class. It is larger
+        than in `GaussianNB`: a class with a single labelled row has no variance of its own.
+    vectorizer : CountVectorizer, default=None
+        How words are counted: a :class:`tacit.text.CountVectorizer` whose settings are used for
+        each column of text; None for its defaults.
+""",
+    "table_attributes": """
+    columns_ : tuple of Column
+        What each column is taken for: its `name`, `kind`, a `note`, `categories`, `vectorizer`.
+    named_params_ : dict
+        The estimated parameters of each group of columns.
+""",
     "force_alpha": """
     force_alpha : bool, default=True
         If False, alpha is at least 1e-10.

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tacit.labels import Labels
 from tacit.numerics import Array, ratio
+from tacit.rows import Joined
 
 __all__ = ["is_fixed", "is_random", "responsibilities"]
 
@@ -104,19 +105,24 @@ def _distinct(
     Rows are told apart, and ordered, by a random projection: neither their order nor whether a
     row is repeated or weighted makes a difference to what is drawn from them.
     """
-    along = rng.standard_normal(X.shape[1])
-    if sparse.issparse(X):
-        place = X @ along
-    else:
-        missing = np.isnan(X)
-        place = (np.where(missing, 0.0, X) * along).sum(axis=1)
-        place += (missing * rng.standard_normal(X.shape[1])).sum(axis=1)
+    blocks = X.blocks if isinstance(X, Joined) else (X,)
+    place = np.sum([_projected(block, rng) for block in blocks], axis=0)
     used = np.flatnonzero(weight)
     _, index, which = np.unique(place[used], return_index=True, return_inverse=True)
     of_all = np.full(len(weight), -1)
     of_all[used] = which
     share: Array = np.bincount(which, weight[used]).astype(np.float64)
     return used[index], of_all, share
+
+
+def _projected(X: Any, rng: np.random.RandomState) -> Array:
+    """Return the place of each row on a random line; a missing cell is a value like any other."""
+    along = rng.standard_normal(X.shape[1])
+    if sparse.issparse(X):
+        return np.asarray(X @ along)
+    missing = np.isnan(X)
+    place = (np.where(missing, 0.0, X) * along).sum(axis=1)
+    return np.asarray(place + (missing * rng.standard_normal(X.shape[1])).sum(axis=1))
 
 
 def _seeds(X: Any, weight: Array, K: int, rng: np.random.RandomState) -> Array:

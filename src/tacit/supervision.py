@@ -225,7 +225,7 @@ class Classifier(ClassifierMixin, EMEstimator):
         """
         return self._look(X, "log_posterior")[0]
 
-    def sample(self, n_samples: int = 1) -> tuple[Array, Any]:
+    def sample(self, n_samples: int = 1) -> tuple[Any, Any]:
         """Draw rows and labels that look like the data.
 
         Parameters
@@ -235,7 +235,7 @@ class Classifier(ClassifierMixin, EMEstimator):
 
         Returns
         -------
-        X : ndarray of shape (n_samples, d)
+        X : ndarray of shape (n_samples, d); for tables a dict of lists
         y : ndarray of shape (n_samples,)
         """
         X, drawn = self._draw(n_samples)

@@ -10,6 +10,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from tacit import engine
 from tacit.numerics import Array
+from tacit.rows import Joined
 
 __all__ = ["check_numbers", "check_shape", "check_weight"]
 
@@ -36,6 +37,8 @@ def check_shape(estimator: Any, X: Any, reset: bool, accept_sparse: bool) -> Any
 
 def check_numbers(X: Any) -> Any:
     """Return X with each column at most once in a row; ValueError if it holds no numbers."""
+    if isinstance(X, Joined):  # whose blocks we have made
+        return X
     numbers = X.data if sparse.issparse(X) else X
     if numbers.dtype.kind == "f" and not engine.scan(numbers).finite:
         if sparse.issparse(X):

@@ -10,9 +10,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tacit.em import Sums
-from tacit.families.base import Family
+from tacit.engine import Wanted
+from tacit.families.base import Expected, Family
 from tacit.numerics import Array
-from tacit.rows import Blocks
+from tacit.rows import Blocks, Joined, Rows
 
 __all__ = ["Mixed", "Part"]
 
@@ -64,6 +65,8 @@ class Mixed(Family):
 
     def _columns(self, X: Any) -> list[Any]:
         """Cut out each part's columns; families that need dense columns get them dense."""
+        if isinstance(X, Joined):
+            return list(X.blocks)
         blocks = (X[:, part.columns] for part in self.parts)
         return [
             block.toarray() if sparse.issparse(block) and not part.family.takes_sparse else block
@@ -105,6 +108,30 @@ class Mixed(Family):
         triples = zip(self.parts, params, features.parts, strict=True)
         scores = [part.family.score(own, block, fitting) for part, own, block in triples]
         return np.asarray(np.sum(scores, axis=0))
+
+    # A single part is as fast as its family.
+
+    def look(
+        self, params: Any, X: Any, log_prior: Array, wanted: Wanted
+    ) -> tuple[Array, Array] | None:
+        """Let a single part look."""
+        if len(self.parts) > 1:
+            return None
+        return self.parts[0].family.look(params[0], self._columns(X)[0], log_prior, wanted)
+
+    def expect(self, params: Any, rows: Rows, log_prior: Array, hard: bool) -> Expected | None:
+        """Let the kernels of a single part expect."""
+        if len(self.parts) > 1:
+            return None
+        known = rows.known and replace(rows.known, features=rows.known.features.parts[0])
+        assert isinstance(rows.features, Blocks)
+        own = replace(rows, features=rows.features.parts[0], known=known)
+        found = self.parts[0].family.expect(params[0], own, log_prior, hard)
+        return found and found._replace(statistics=Parts((found.statistics,)))
+
+    def keys(self, features: Blocks) -> npt.NDArray[np.uint8] | None:
+        """Return the bytes that tell rows apart, if a single part has them."""
+        return None if len(self.parts) > 1 else self.parts[0].family.keys(features.parts[0])
 
     def count(self, features: Blocks, weights: Any, params: Any = None) -> Parts:
         """Return each part's statistics."""

@@ -1,0 +1,242 @@
+"""What the estimators of whole tables share: columns of any kind in, numbers for `Mixed` out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from tacit import engine
+from tacit.base import EMEstimator
+from tacit.columns import Column, columns_of, encode, infer
+from tacit.explain import Explanation, Feature, Term, marks, terms
+from tacit.families import Bernoulli, Categorical, Family, Gaussian, Mixed, Multinomial
+from tacit.families.mixed import Part
+from tacit.numerics import Array
+from tacit.rows import Joined
+from tacit.text import CountVectorizer
+
+__all__ = ["TableKind"]
+
+
+class Group(NamedTuple):
+    """Columns that one family describes."""
+
+    name: str
+    family: Family
+    columns: list[Column]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TableKind(EMEstimator):
+    """Tables as they are: a family for each column, chosen by what its cells look like."""
+
+    kinds: Any = None
+    alpha: float = 1.0
+    var_smoothing: float = 0.01
+    vectorizer: Any = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "kinds": [dict, None],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "var_smoothing": [Interval(Real, 0, None, closed="left")],
+        "vectorizer": [CountVectorizer, None],
+    }
+
+    @property
+    def columns_(self) -> tuple[Column, ...]:
+        """What each column is taken for."""
+        check_is_fitted(self)
+        return self._columns
+
+    def _groups(self) -> Iterator[Group]:
+        """Yield the columns that are used; each text and each number has a family of its own."""
+        of: dict[str, list[Column]] = {}
+        for column in self._columns:
+            of.setdefault(column.kind, []).append(column)
+        for column in of.get("text", []):
+            yield Group(f"text {column.name}", Multinomial(self.alpha), [column])
+        if "category" in of:
+            sizes = [len(column.categories) for column in of["category"]]
+            family: Family = Categorical(self.alpha, sizes, "missing")
+            yield Group("categories", family, of["category"])
+        if "yes/no" in of:
+            yield Group("yes/no", Bernoulli(self.alpha, None), of["yes/no"])
+        for column in of.get("number", []):
+            yield Group(f"number {column.name}", Gaussian(self.var_smoothing), [column])
+
+    def _family(self) -> Family:
+        parts, start = [], 0
+        for name, family, columns in self._groups():
+            first = columns[0].vectorizer
+            width = len(columns) if first is None else len(first.vocabulary_)
+            parts.append(Part(name, family, np.arange(start, start + width)))
+            start += width
+        return Mixed(tuple(parts))
+
+    def _feature_attributes(self, params: Any, statistics: Any, family: Any) -> dict[str, Any]:
+        return {"named_params_": {p.name: own for p, own in zip(family.parts, params, strict=True)}}
+
+    def _check_shape(self, X: Any, reset: bool) -> Joined:
+        """Return the blocks of numbers that a table stands for, one for each group."""
+        table, words = columns_of(X), dict[str, Any]()
+        n = len(next(iter(table.values()), ()))
+        if n < 1:
+            raise ValueError("The table has no rows.")
+        if reset:
+            vectorizer = CountVectorizer() if self.vectorizer is None else clone(self.vectorizer)
+            vectorizer.n_jobs = self.n_jobs
+            self._columns, words = infer(table, self.kinds, vectorizer)
+            self.n_features_in_ = len(table)
+            self.feature_names_in_ = np.array(list(table), dtype=object)
+        blocks = []
+        for _, _, columns in self._groups():
+            cells = [
+                words[c.name] if c.name in words else encode(c, _column(table, c.name))
+                for c in columns
+            ]
+            blocks.append(cells[0] if len(cells) == 1 else np.hstack(cells))
+        if not blocks:
+            left = "; ".join(f"{c.name} {c.note}" for c in self._columns)
+            raise ValueError(f"No column is left to learn from ({left}). Say kinds={{...}}.")
+        return Joined(tuple(blocks))
+
+    def _names(self) -> list[Any]:
+        """Return the names of the classes."""
+        numbers = range(len(self._params.class_log_prior))
+        return list(self.classes_.tolist() if hasattr(self, "classes_") else numbers)
+
+    def _place(self, label: Any) -> int:
+        names = self._names()
+        if label not in names:
+            raise ValueError(f"There is no class {label!r}: expected one of {names}.")
+        return names.index(label)
+
+    def explain(self, row: Any, label: Any = None, against: Any = None) -> Explanation:
+        """Say what in a row speaks for a class and against another, in log-odds that add up.
+
+        Parameters
+        ----------
+        row : table of one row, or dict of cells
+            The row.
+        label : optional
+            The class that is asked about; else the most probable.
+        against : optional
+            The class that it is compared with; else the most probable of the others.
+
+        Returns
+        -------
+        Explanation
+        """
+        check_is_fitted(self)
+        if getattr(row, "ndim", 2) == 1 and hasattr(row, "to_dict"):  # a row of pandas
+            row = row.to_dict()
+        with engine.kernel_threads(self.n_jobs):
+            X = self._check_shape(row, reset=False)
+            if X.shape[0] != 1:
+                raise ValueError(f"Expected one row to explain, got {X.shape[0]}.")
+            names, log_prior = self._names(), self._params.class_log_prior
+            if len(names) < 2:
+                raise ValueError("There is one class only: nothing to compare it with.")
+            said = list(self._said(X))
+        joint = log_prior + sum(terms.sum(axis=0) for _, _, terms in said)
+        order = np.argsort(-np.where(np.isneginf(joint).all(), log_prior, joint), kind="stable")
+        k = int(order[0]) if label is None else self._place(label)
+        other = int(order[order != k][0]) if against is None else self._place(against)
+        if other == k:
+            raise ValueError(f"The class {names[k]!r} cannot be compared with itself.")
+        found = [
+            Term(column.name, value, float(odds))
+            for column, values, own in said
+            for value, odds in zip(values, _less(own[:, k], own[:, other]), strict=True)
+        ]
+        found.sort(key=lambda term: -abs(term.log_odds))
+        prior = float(_less(log_prior[k], log_prior[other]))
+        probability = float(self.predict_proba(row)[0, k])
+        together = prior + sum(term.log_odds for term in found)
+        if np.isnan(together):  # impossible in both classes, which leaves it to the prior
+            together = prior
+        return Explanation(names[k], names[other], probability, prior, tuple(found), together)
+
+    def _said(self, X: Joined) -> Iterator[tuple[Column, list[str], Array]]:
+        """Yield columns, the values of a row in them, and log p of each value and class."""
+        parts = zip(self._model.family.parts, self._params.features, X.blocks, strict=True)
+        for (_, _, columns), (part, params, block) in zip(self._groups(), parts, strict=True):
+            places, own = terms(part.family, params, block)
+            if columns[0].vectorizer is not None:
+                words = columns[0].vectorizer.get_feature_names_out()[places]
+                counts = block.toarray()[0, places]
+                yield columns[0], [_word(w, n) for w, n in zip(words, counts, strict=True)], own
+                continue
+            for j, one in zip(places, own, strict=True):
+                yield columns[j], [_decoded(columns[j], block[0, j])], one[None, :]
+
+    def top_features(self, label: Any, n: int = 10) -> list[Feature]:
+        """Return what marks a class: the words, categories and numbers that speak most for it.
+
+        Parameters
+        ----------
+        label
+            The class.
+        n : int, default=10
+            How many.
+
+        Returns
+        -------
+        list of Feature
+            The strongest first: by what a row of the class says for it on average.
+        """
+        check_is_fitted(self)
+        k, share = self._place(label), np.exp(self._params.class_log_prior)
+        statistics = self._statistics.features.parts
+        parts = zip(self._model.family.parts, self._params.features, statistics, strict=True)
+        found = [
+            feature
+            for group, (part, params, sums) in zip(self._groups(), parts, strict=True)
+            for feature in marks(part.family, params, sums, group.columns, share, k)
+        ]
+        return sorted(found, key=lambda feature: -feature.strength)[:n]
+
+    def _as_rows(self, drawn: Array) -> dict[str, list[Any]]:
+        """Return drawn numbers as a table of the columns that are used; words have no order."""
+        table: dict[str, list[Any]] = {}
+        for group, part in zip(self._groups(), self._model.family.parts, strict=True):
+            block, first = drawn[:, part.columns], group.columns[0]
+            if first.vectorizer is not None:
+                words, counts = first.vectorizer.get_feature_names_out(), block.astype(np.intp)
+                table[first.name] = [" ".join(np.repeat(words, row)) for row in counts]
+                continue
+            for column, cells in zip(group.columns, block.T.tolist(), strict=True):
+                number = column.kind == "number"
+                table[column.name] = cells if number else [_decoded(column, c) for c in cells]
+        return {c.name: table[c.name] for c in self._columns if c.name in table}
+
+
+def _column(table: dict[str, Any], name: str) -> Any:
+    if name not in table:
+        close = get_close_matches(name, table, n=1)
+        hint = f" Is it {close[0]!r}?" if close else f" It has {', '.join(table)}."
+        raise ValueError(f"The table has no column {name!r}, which the model needs.{hint}")
+    return table[name]
+
+
+def _decoded(column: Column, value: float) -> str:
+    return f"{value:g}" if column.kind == "number" else column.categories[int(value)]
+
+
+def _word(word: str, count: float) -> str:
+    return word if count == 1 else f"{word} ×{count:g}"
+
+
+def _less(a: Any, b: Any) -> npt.NDArray[np.float64]:
+    """Return a - b, nothing where both are the same impossible thing."""
+    a, b = np.asarray(a), np.asarray(b)
+    return np.asarray(np.subtract(a, b, where=a != b, out=np.zeros(a.shape)))

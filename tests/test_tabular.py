@@ -1,0 +1,334 @@
+"""Tables as people have them: kinds of columns, data frames, what explains a label."""
+
+import datetime
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+
+from tacit import (
+    BernoulliNB,
+    CategoricalNB,
+    GaussianNB,
+    MixedNB,
+    MultinomialNB,
+    TableClassifier,
+    TableMixture,
+)
+from tacit.columns import CellError, columns_of, infer, is_missing
+from tacit.text import CountVectorizer
+
+TABLE = {
+    "no": list(range(1, 41)),
+    "day": ["2024-03-01", "2024-04-17 10:00"] * 20,
+    "code": [f"A{i}x" for i in range(40)],
+    "text": [f"the {w} of day {i} was {w} again" for i, w in enumerate(["game", "song"] * 20)],
+    "colour": ["red", "blue", None, "red "] * 10,
+    "answer": ["yes", "No", "?", "YES"] * 10,
+    "size": [1.5 + (i % 2) + i / 100 for i in range(40)],
+    "grade": ["1", "2", "", "3"] * 10,
+    "same": ["x"] * 40,
+    "gap": [None] * 40,
+}
+LABELS = ["a" if i == 0 else "b" if i == 1 else None for i in range(40)]
+
+
+def kind_of(cells, name="column"):
+    (column,), _ = infer({name: cells}, None, CountVectorizer())
+    return column.kind
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        ([None, "", "NA", float("nan"), "null"], "out"),
+        (["x"] * 5, "out"),
+        (["2024-01-31", "2024-02-01"], "out"),
+        (["31.1.2024", "1.2.2024 10:15"], "out"),
+        ([datetime.date(2024, 1, 1), datetime.date(2024, 1, 2)], "out"),
+        (["yes", "no", "?", "YES"], "yes/no"),
+        ([True, False, None], "yes/no"),
+        ([0, 1, 1, 0], "yes/no"),
+        (["t", "f"], "yes/no"),
+        (list(range(100, 120)), "out"),
+        ([5, 3, 12, 7, 9, 20, 1, 30, 17, 2], "number"),
+        (["1", "2", "3", "2", "1", "3"], "category"),
+        (["1.5", "2", "-3e2"], "number"),
+        ([1.0, 2.0, None, 1.0, 2.0, 3.0, 3.0], "category"),
+        (["1_000", "2_000", "5"], "category"),
+        (["inf", "2", "5"], "category"),
+        (["red", "blue", "red"], "category"),
+        (["strongly agree", "neither agree nor disagree"] * 20, "category"),
+        (["a long text of many words, said once"] * 3 + ["and another one here"] * 9, "category"),
+        ([f"{i} a different text for each of them" for i in range(9)], "text"),
+        (["ten words are enough even if they come again and again"] * 50 + ["or"], "text"),
+        ([f"u{i:04}" for i in range(12)], "out"),
+        ([f"name{i % 30}" for i in range(60)], "text"),
+        ([f"name{i % 30}" for i in range(600)], "category"),
+    ],
+)
+def test_rules(cells, kind):
+    assert kind_of(cells) == kind
+
+
+def test_numbers_that_are_called_id():
+    cells = [5, 3, 12, 7, 9, 20, 1, 30, 17, 2]
+    for name in ("id", "customer_id", "CustomerID", "row id"):
+        assert kind_of(cells, name) == "out"
+    for name in ("paid", "grid", "width"):
+        assert kind_of(cells, name) == "number"
+
+
+def test_a_late_cell_that_is_no_number():
+    assert kind_of(
+        [i / 7 for i in range(30_000)] + ["about 3 or so", *[i / 3 for i in range(9)]]
+    ) == ("text")
+
+
+def test_what_is_missing():
+    for cell in (None, np.nan, pd.NA, pd.NaT, "", "  ", "NA", " ? "):
+        assert is_missing(cell)
+    for cell in (0, False, "none", "-", "0", "nano"):
+        assert not is_missing(cell)
+
+
+def frames():
+    return {
+        "dict": TABLE,
+        "polars": pl.DataFrame(TABLE, strict=False),
+        "pandas": pd.DataFrame(TABLE),
+        "arrow": pa.table(TABLE),
+    }
+
+
+def test_kinds_are_shown():
+    model = TableClassifier().fit(TABLE, LABELS)
+    assert {c.name: c.kind for c in model.columns_} == {
+        **dict.fromkeys(("no", "day", "code", "same", "gap"), "out"),
+        "text": "text",
+        "colour": "category",
+        "answer": "yes/no",
+        "size": "number",
+        "grade": "category",
+    }
+    notes = {c.name: c.note for c in model.columns_ if c.note}
+    assert notes == {
+        "no": "counts the rows",
+        "day": "holds dates",
+        "code": "identifies the rows",
+        "same": "is always 'x'",
+        "gap": "is empty",
+    }
+
+
+@pytest.mark.parametrize("kind", ["polars", "pandas", "arrow"])
+def test_frames_are_the_same(kind):
+    frame, model = frames()[kind], TableClassifier()
+    expected = TableClassifier().fit(TABLE, LABELS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(frame, LABELS)
+    assert [c.kind for c in model.columns_] == [c.kind for c in expected.columns_]
+    np.testing.assert_array_equal(model.predict_proba(frame), expected.predict_proba(TABLE))
+    assert model.transduction_.tolist() == ["a", "b"] * 20
+
+
+def test_same_as_mixed_by_hand():
+    """With every cell there, the model is MixedNB on the blocks put together by hand."""
+    rng = np.random.default_rng(0)
+    n, y = 60, rng.integers(2, size=60)
+    some = [int(c) if i < 20 else None for i, c in enumerate(y)]
+    table = {
+        "size": (rng.normal(size=n) + y).tolist(),
+        "other": (1000 * rng.normal(size=n)).tolist(),
+        "colour": rng.choice(["r", "g", "b"], size=n).tolist(),
+        "flag": rng.choice(["yes", "no"], size=n).tolist(),
+    }
+    codes = np.searchsorted(["b", "g", "r"], table["colour"])
+    X = np.column_stack([table["size"], table["other"], codes, np.array(table["flag"]) == "yes"])
+    by_hand = MixedNB(
+        [
+            ("size", GaussianNB(var_smoothing=0.01), [0]),
+            ("other", GaussianNB(var_smoothing=0.01), [1]),
+            ("colour", CategoricalNB(), [2]),
+            ("flag", BernoulliNB(binarize=None), [3]),
+        ]
+    ).fit(X.astype(float), some)
+    ours = TableClassifier().fit(table, some)
+    np.testing.assert_allclose(ours.predict_proba(table), by_hand.predict_proba(X), atol=1e-10)
+    np.testing.assert_allclose(ours.trace_, by_hand.trace_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("labels", ["some", "all"])
+def test_text_alone_is_multinomial(labels):
+    some = LABELS if labels == "some" else ["a", "b"] * 20
+    counts = CountVectorizer().fit_transform(TABLE["text"])
+    expected = MultinomialNB().fit(counts, some)
+    ours = TableClassifier().fit({"text": TABLE["text"]}, some)
+    np.testing.assert_array_equal(
+        ours.predict_proba({"text": TABLE["text"]}), expected.predict_proba(counts)
+    )
+    assert ours.n_iter_ == expected.n_iter_
+
+
+def test_categories_alone_are_merged_and_equal():
+    table = {"a": ["x", "y", "x", "z"] * 50, "b": ["u", "v", "u", "u"] * 50}
+    ours = TableMixture(2, random_state=0).fit(table)
+    assert ours.converged_
+    np.testing.assert_allclose(ours.predict_proba(table).sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("against", [None, "b"])
+def test_explanation_adds_up(against):
+    rng = np.random.default_rng(1)
+    table = {**TABLE, "size": rng.normal(size=40).tolist()}
+    y = [["a", "b", "c"][i % 3] if i < 12 else None for i in range(40)]
+    model = TableClassifier().fit(table, y)
+    log_p = model.predict_log_proba(table)
+    for i in range(12):
+        row = {name: cells[i] for name, cells in table.items()}
+        label = "a" if against else None
+        found = model.explain(row, label, against)
+        k, other = (model.classes_.tolist().index(c) for c in (found.label, found.against))
+        assert found.prior + sum(t.log_odds for t in found.terms) == pytest.approx(found.log_odds)
+        assert found.log_odds == pytest.approx(log_p[i, k] - log_p[i, other], abs=1e-9)
+        assert found.probability == pytest.approx(np.exp(log_p[i, k]))
+        if against is None:
+            assert k == log_p[i].argmax()
+        sizes = [abs(t.log_odds) for t in found.terms]
+        assert sizes == sorted(sizes, reverse=True)
+        missing = [t for t in found.terms if is_missing(row[t.column])]
+        assert not missing
+    assert "together" in str(found)
+
+
+def test_explain_takes_rows_as_frames_have_them():
+    model = TableClassifier().fit(TABLE, LABELS)
+    expected = model.explain({name: cells[3] for name, cells in TABLE.items()})
+    for row in (frames()["polars"][3:4], frames()["pandas"][3:4], frames()["pandas"].iloc[3]):
+        assert model.explain(row) == expected
+    with pytest.raises(ValueError, match="Expected one row to explain, got 40"):
+        model.explain(TABLE)
+    with pytest.raises(ValueError, match="no class 'z': expected one of"):
+        model.explain(TABLE["text"] and {k: v[0] for k, v in TABLE.items()}, "z")
+    with pytest.raises(ValueError, match="cannot be compared with itself"):
+        model.explain({k: v[0] for k, v in TABLE.items()}, "a", "a")
+
+
+def test_impossible_rows_are_explained():
+    table = {"colour": ["r", "g", "b", "r"], "flag": ["y", "n", "y", "n"]}
+    model = TableClassifier(alpha=0.0).fit(table, ["a", "b", "a", "a"])
+    found = model.explain({"colour": "g", "flag": "y"})
+    assert np.isfinite(found.probability)
+    assert not np.isnan(found.log_odds)
+
+
+def test_what_marks_a_class():
+    model = TableClassifier().fit(TABLE, LABELS)
+    assert next(f.value for f in model.top_features("a") if f.column == "text") == "game"
+    assert next(f.value for f in model.top_features("b") if f.column == "text") == "song"
+    strengths = [f.strength for f in model.top_features("a", 50)]
+    assert strengths == sorted(strengths, reverse=True)
+    number = next(f for f in model.top_features("a", 50) if f.column == "size")
+    assert "on average, others" in number.value
+
+
+def test_sample():
+    model = TableClassifier(random_state=0).fit(TABLE, LABELS)
+    table, y = model.sample(5)
+    assert list(table) == ["text", "colour", "answer", "size", "grade"]
+    assert len(y) == 5
+    assert set(table["answer"]) <= {"no", "yes"}
+    assert set(" ".join(table["text"]).split()) <= set(model.columns_[3].vectorizer.vocabulary_)
+    model.predict({**table, "no": [1] * 5})
+
+
+def test_new_rows():
+    model = TableClassifier().fit(TABLE, LABELS)
+    row = {name: cells[0] for name, cells in TABLE.items()}
+    known = model.predict_proba(row)
+    odd = model.predict_proba({**row, "colour": "never seen", "text": None})
+    assert odd.shape == known.shape
+    del row["no"], row["gap"]  # which are not used
+    np.testing.assert_array_equal(model.predict_proba(row), known)
+    with pytest.raises(ValueError, match=r"no column 'size', which the model needs\. Is it 'Size'"):
+        model.predict({"Size": 1.0, **{k: v for k, v in row.items() if k != "size"}})
+    with pytest.raises(CellError, match="Column 'size', row 2: 'big' is no number") as error:
+        model.predict({k: [v, "big" if k == "size" else v] for k, v in row.items()})
+    assert error.value.row == 1
+
+
+def test_bad_tables():
+    model = TableClassifier()
+    with pytest.raises(TypeError, match="Expected a table with named columns"):
+        model.fit(np.zeros((3, 2)), [0, 1, None])
+    with pytest.raises(ValueError, match="no rows"):
+        model.fit({"a": []}, [])
+    with pytest.raises(ValueError, match="equally long"):
+        model.fit({"a": [1, 2], "b": [1]}, [0, 1])
+    with pytest.raises(ValueError, match="'a' occurs more than once"):
+        model.fit(pd.DataFrame([[1, 2]], columns=["a", "a"]), [0])
+    with pytest.raises(ValueError, match=r"No column is left to learn from \(a is always '1'"):
+        model.fit({"a": [1, 1]}, [0, 1])
+    with pytest.raises(ValueError, match=r"no column 'agee'\. Did you mean 'age'"):
+        TableClassifier(kinds={"agee": "number"}).fit({"age": [1, 2]}, [0, 1])
+    with pytest.raises(ValueError, match="kind 'numeric' is none of"):
+        TableClassifier(kinds={"age": "numeric"}).fit({"age": [1, 2]}, [0, 1])
+    with pytest.raises(CellError, match="row 2: 'x' is no number"):
+        TableClassifier(kinds={"age": "number"}).fit({"age": [1, "x"]}, [0, 1])
+    with pytest.raises(ValueError, match="yes/no needs two values"):
+        TableClassifier(kinds={"age": "yes/no"}).fit({"age": [1, 2, 3]}, [0, 1, 1])
+
+
+def test_kinds_can_be_given():
+    kinds = {"grade": "number", "no": "number", "code": "out", "colour": "text"}
+    model = TableClassifier(kinds=kinds).fit(TABLE, LABELS)
+    assert {c.name: c.kind for c in model.columns_ if c.name in kinds} == kinds
+    assert {c.note for c in model.columns_ if c.name in kinds} == {"as you said"}
+
+
+def test_scikit_learn_around_it():
+    frame = pd.DataFrame(TABLE)
+    y = np.array(["a", "b"] * 20)
+    assert cross_val_score(TableClassifier(), frame, y, cv=3).mean() == 1.0
+    assert (
+        cross_val_score(TableClassifier(), pl.DataFrame(TABLE, strict=False), y, cv=3).mean() == 1
+    )
+    vectorizer = CountVectorizer(stop_words="english")
+    model = clone(TableClassifier(vectorizer=vectorizer, kinds={"no": "out"}))
+    assert model.get_params()["vectorizer__stop_words"] == "english"
+    model.fit(frame, y)
+    assert "the" not in model.columns_[3].vectorizer.vocabulary_
+    assert not hasattr(vectorizer, "vocabulary_")
+
+
+cell = st.one_of(
+    st.none(), st.booleans(), st.integers(-5, 10**20), st.floats(), st.text(max_size=8),
+    st.sampled_from(["yes", "no", "1", "2.5", "2024-01-01", "red apple", "?"]),
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(2, 30).flatmap(
+    lambda n: st.lists(st.lists(cell, min_size=n, max_size=n), min_size=1, max_size=4)
+))  # fmt: skip
+def test_any_table_is_fitted_or_refused(columns):
+    table = {f"c{i}": cells for i, cells in enumerate(columns)}
+    n = len(columns[0])
+    y = [i % 2 if i < 4 else None for i in range(n)]
+    try:
+        model = TableClassifier().fit(table, y)
+    except ValueError as error:
+        assert "No column is left" in str(error) or "beyond" in str(error)  # noqa: PT017
+        return
+    p = model.predict_proba(table)
+    assert np.isfinite(p).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert columns_of(model.sample(3)[0]).keys() <= table.keys()
