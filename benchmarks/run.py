@@ -30,7 +30,7 @@ import peers
 from peers import Work
 
 import tacit
-from tacit import bags, engine
+from tacit import engine
 from tacit.families import Categorical, Multinomial
 from tacit.naivebayes import NaiveBayes
 from tacit.text import CountVectorizer
@@ -89,7 +89,7 @@ def full_round(X: Any, K: int) -> tuple[Work, Any, NaiveBayes, Any]:
 
     def work() -> object:
         assert rows.memory is not None
-        rows.memory.rounds = bags.RESUM
+        rows.memory.rounds = None
         with engine.kernel_threads(None):
             params = model.maximize(state["statistics"])
             state["statistics"] = model.expect(params, rows)

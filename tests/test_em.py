@@ -1,5 +1,6 @@
 """The loop itself, and the theorems of the notes."""
 
+import dataclasses
 import itertools
 import warnings
 from dataclasses import dataclass
@@ -415,3 +416,60 @@ def test_a_hidden_markov_model_through_the_same_contract(alpha):
     one = em.fit(model, [sequences], start, max_iter=5)
     two = em.fit(model, chunks, start, max_iter=5, n_jobs=2)
     np.testing.assert_allclose(one.trace, two.trace, rtol=1e-12)
+
+
+class Slow:
+    """A model whose chunks carry something over, which changes what the next round finds."""
+
+    def __init__(self):
+        self.model = NaiveBayes(Bernoulli(alpha=0.5))
+        self.carried = 0
+
+    def expect(self, params, rows):
+        self.carried += 1
+        found = self.model.expect(params, rows)
+        tiny = 1.0 + 1e-15 * self.carried
+        return dataclasses.replace(found, classes=found.classes * tiny)
+
+    def restart(self, chunks):
+        self.carried = 0
+
+    def __getattr__(self, name):
+        return getattr(self.model, name)
+
+
+@pytest.mark.parametrize("stop", [4, 8, 16, 48])
+def test_taking_up_a_run_gives_the_same_bits(stop):
+    rng = np.random.default_rng(0)
+    X = (rng.random((200, 6)) < rng.random((2, 6))[rng.integers(0, 2, 200)]).astype(float)
+    model = Slow()
+    rows = model.rows(X)
+    start = model.start(rows, rng.dirichlet(np.ones(3), 200))
+    saved = {}
+    rounds = {"max_iter": 70, "tol": 0.0}
+    whole = em.fit(
+        model, [rows], start, **rounds, save=lambda p: saved.update({len(p.objectives) - 1: p})
+    )
+    assert list(saved) == [4, 8, 16, 32, 48, 64]
+    again = em.fit(Slow(), [rows], None, **rounds, progress=saved[stop])
+    assert again.trace == whole.trace
+    np.testing.assert_array_equal(again.statistics.classes, whole.statistics.classes)
+    np.testing.assert_array_equal(again.params.features.log_p, whole.params.features.log_p)
+
+
+def test_interrupted_keeps_the_last_whole_round():
+    rng = np.random.default_rng(0)
+    model = NaiveBayes(Bernoulli(alpha=0.5))
+    rows = model.rows((rng.random((50, 6)) < 0.4).astype(float))
+    start = model.start(rows, rng.dirichlet(np.ones(3), 50))
+
+    def interrupt(done):
+        if done.number == 3:
+            raise KeyboardInterrupt
+
+    found = em.fit(model, [rows], start, callback=interrupt, tol=0.0)
+    expected = em.fit(model, [rows], start, max_iter=3, tol=0.0)
+    assert found.interrupted
+    assert not found.converged
+    assert found.trace == expected.trace
+    np.testing.assert_array_equal(found.params.features.log_p, expected.params.features.log_p)

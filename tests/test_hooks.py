@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 
 from cases import CASES, hide
 from robust import check_sane, every_family
-from tacit import BernoulliNB
+from tacit import BernoulliNB, MultinomialNB
 
 
 @every_family
@@ -106,3 +108,24 @@ def test_a_progress_bar(capsys):
     X, y = CASES[0].data(19)
     BernoulliNB().set_callbacks(callback).fit(X, hide(y, 0.5))
     assert "BernoulliNB" in capsys.readouterr().out
+
+
+def test_ctrl_c_keeps_what_was_found():
+    X, y = load_digits(return_X_y=True)
+    some = np.where(np.arange(len(y)) < 30, y, np.nan)
+
+    def press(number, objective, seconds):
+        if number == 3:
+            raise KeyboardInterrupt
+
+    nb = MultinomialNB(callback=press)
+    with pytest.raises(KeyboardInterrupt, match="after round 3 of the best start: the model keeps"):
+        nb.fit(X, some)
+    with pytest.warns(ConvergenceWarning):
+        expected = MultinomialNB(max_iter=3).fit(X, some)
+    np.testing.assert_array_equal(nb.predict_proba(X), expected.predict_proba(X))
+    np.testing.assert_array_equal(nb.transduction_, expected.transduction_)
+    assert not nb.converged_
+
+    nb.set_params(callback=None).fit(X, some)
+    assert nb.converged_

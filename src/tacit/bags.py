@@ -38,9 +38,6 @@ SINGLE_FROM = 1 << 22
 # A posterior in float32 that moved by no more than this stays as it was.
 STILL = 1e-8
 
-# After so many rounds of adding differences, everything is summed up anew.
-RESUM = 16
-
 # Kernels read whole vectors: behind a table there is room for one.
 SLACK = 8
 
@@ -196,8 +193,8 @@ class Memory:
         The posteriors of the last round, row by row.
     words : ndarray of shape (d, K), optional
         The sums over them.
-    rounds : int
-        How many rounds ago all of them were summed up.
+    rounds : int, optional
+        How many rounds ago all of them were summed up; None if they must be.
     columns, all_columns : ndarray of shape (d,), optional
         The sum of each column, without labelled rows and with them.
     occupied : ndarray of shape (d,), optional
@@ -213,10 +210,14 @@ class Memory:
     bounded: bool = True
     kept: Any = None
     words: Any = None
-    rounds: int = 0
+    rounds: int | None = None
     columns: Any = None
     all_columns: Any = None
     occupied: Any = None
+
+    def restart(self) -> None:
+        """Forget what a round left, but for what every round would find the same."""
+        self.ready = self.rounds = None
 
     def update(self, smoothing: Smoothing, known: Array | None = None) -> Any:
         """Return what makes the weights of the next round, for the kernels."""
@@ -327,7 +328,7 @@ def expect(
         following, sums = next_table()
         packed.count_odds(kept, own.columns, words, totals, sums, threads)
     else:
-        again = own.kept is not None and single and smoothed and own.rounds < RESUM
+        again = own.rounds is not None and single and smoothed
         if own.kept is None:
             own.kept = np.zeros(len(features) * K + SLACK, weights.table.dtype)
         given = evidence, weight, log_prior, hard
@@ -336,7 +337,7 @@ def expect(
         following, sums = next_table()
         if moved is not None:
             packed.shift(*moved, own.words, words, totals, sums, threads)
-            own.rounds += 1
+            own.rounds = (own.rounds or 0) + 1
         else:
             packed.count(own.kept, words, totals, sums, threads)
             own.rounds = 0

@@ -52,7 +52,13 @@ def fit_context(method: Method) -> Method:
     def in_threads(self: EMEstimator, X: Any, *args: Any, **kwargs: Any) -> Any:
         blas = engine.one_blas_thread(self._needs_blas(X))
         with blas, engine.kernel_threads(self.n_jobs), engine.scan_once():
-            return method(self, X, *args, **kwargs)
+            result = method(self, X, *args, **kwargs)
+        if self.__dict__.pop("_interrupted", False):
+            raise KeyboardInterrupt(
+                f"Stopped after round {self.n_iter_} of the best start: the model keeps the "
+                f"parameters found so far (objective {self.objective_:.10g})."
+            )
+        return result
 
     checked: Method = _fit_context(prefer_skip_nested_validation=True)(in_threads)
     return checked
@@ -241,7 +247,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             )
             watch.end()
             found.append(run)
-            if watch.stopped:
+            if watch.stopped or run.interrupted:
                 break
         objectives = np.array([run.objective for run in found])
         best = found[int(objectives.argmax())]
@@ -265,7 +271,8 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             merged, which = select(Rows(rows.features), labels.codes < 0, labels), None
         self.label_distributions_ = self._distributions(labels, merged, which)
         report.end(model, params)
-        if not (best.converged or watch.stopped):
+        self._interrupted = run.interrupted
+        if not (best.converged or watch.stopped or run.interrupted):
             warnings.warn(
                 f"EM did not converge in {self.max_iter} rounds: raise max_iter or tol.",
                 ConvergenceWarning,

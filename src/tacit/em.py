@@ -17,13 +17,27 @@ import numpy as np
 
 from tacit import engine
 
-__all__ = ["AscentError", "Fit", "Model", "Round", "Statistics", "Sums", "fit", "lower_bound", "q"]
+__all__ = [
+    "AscentError",
+    "Fit",
+    "Model",
+    "Progress",
+    "Round",
+    "Statistics",
+    "Sums",
+    "fit",
+    "lower_bound",
+    "q",
+]
 
 Params = TypeVar("Params")
 Chunk = TypeVar("Chunk", contravariant=True)
 
 # A fall of the objective that is larger than this part of it is no rounding error.
 ROUNDING = 1e-9
+
+# After so many rounds nothing is carried over to the next (and before, after 4 and 8).
+RESTART = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,6 +122,22 @@ class Round(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
+class Progress(Generic[S]):
+    """Where a run of the loop can be taken up: after a round that leaves nothing else to the next.
+
+    Attributes
+    ----------
+    statistics
+        Those that the parameters of the last round come from.
+    objectives : list of float
+        The objective of the start and after each round.
+    """
+
+    statistics: S
+    objectives: list[float]
+
+
+@dataclasses.dataclass(frozen=True)
 class Fit(Generic[Params, S]):
     """What a run of the loop found.
 
@@ -123,6 +153,8 @@ class Fit(Generic[Params, S]):
         The objective after each round.
     converged : bool
         Whether the rounds ended because the objective no longer rises.
+    interrupted : bool
+        Whether they ended by Ctrl-C; the rest is what the last whole round found.
     """
 
     params: Params
@@ -131,6 +163,7 @@ class Fit(Generic[Params, S]):
     objective: float
     trace: list[float]
     converged: bool
+    interrupted: bool = False
 
 
 def fit(
@@ -143,6 +176,8 @@ def fit(
     tol: float = 1e-6,
     callback: Callable[[Round], object] | None = None,
     n_jobs: int | None = None,
+    progress: Progress[S] | None = None,
+    save: Callable[[Progress[S]], object] | None = None,
 ) -> Fit[Params, S]:
     """Run EM: rounds of one E-step and one M-step, until the objective stands still.
 
@@ -154,7 +189,9 @@ def fit(
     model : Model
         The functions `expect`, `maximize` and `log_prior` (and `log_joint` if `fixed` is given).
         A model that is ill-conditioned may say by ``rounding(params, statistics)`` how many nats
-        its log-likelihood can be off; else a relative fall of 1e-9 is an error.
+        its log-likelihood can be off; else a relative fall of 1e-9 is an error. One whose chunks
+        carry something over from round to round drops it in ``restart(chunks)``, which is called
+        before the first round, after 4, 8 and every 16: there a run can be taken up.
     chunks : sequence
         The data, in pieces that `model.expect` takes. Their order fixes the order of the sums.
     start
@@ -174,6 +211,11 @@ def fit(
     n_jobs : int, optional
         Threads that share the chunks, None for one a core. The bits of the result do not depend
         on their number.
+    progress : Progress, optional
+        Where to take up a run, instead of `start`: the result has the bits of one that was never
+        interrupted.
+    save : callable, optional
+        Called with a `Progress` wherever the run can be taken up.
 
     Returns
     -------
@@ -203,12 +245,13 @@ def fit(
     >>> found.params.round(2), found.converged
     (array([0.8 , 0.52]), True)
     """
-    if start is None and (len(chunks) or fixed is None):
+    if progress is None and start is None and (len(chunks) or fixed is None):
         raise ValueError("start is None: give the parameters to start from.")
     if max_iter < 1:
         raise ValueError(f"max_iter is {max_iter}: at least one round is needed.")
     began = time.perf_counter()
     rounding = getattr(model, "rounding", None)
+    restart = getattr(model, "restart", None)
 
     def expect(params: Params | None) -> tuple[S, float]:
         pieces: Iterable[S] = engine.expect(model, params, chunks, n_jobs)
@@ -222,32 +265,49 @@ def fit(
         assert statistics is not None
         return statistics, log_likelihood
 
+    if restart is not None:
+        restart(chunks)
+    if progress is not None:
+        start = model.maximize(progress.statistics)
     next_statistics, log_likelihood = expect(start)
     log_prior = 0.0 if start is None else model.log_prior(start)
     objective = -np.inf if start is None else log_likelihood + log_prior
-    objectives, size = [objective], _size(log_likelihood, log_prior)
-    converged = False
-    for round_ in range(1, max_iter + 1):
-        statistics = next_statistics
-        params = model.maximize(statistics)
-        next_statistics, log_likelihood = expect(params)
-        log_prior = model.log_prior(params)
-        previous, objective = objective, log_likelihood + log_prior
-        noise = ROUNDING * size + (rounding(params, statistics) if rounding else 0.0)
-        if not objective >= previous - noise:  # S19; also catches NaN
-            raise AscentError(
-                f"The objective went from {previous!r} to {objective!r} in round {round_}. EM "
-                "never lowers it: expect, maximize and log_prior of the model do not fit together."
-            )
-        seconds = time.perf_counter() - began
-        told = Round(round_, objective, seconds, params)
-        stop = callback is not None and asks_to_stop(callback(told))
-        objectives.append(objective)
-        size = _size(log_likelihood, log_prior)
-        converged = not len(chunks) or bool(to_come(objectives, 1e-15 * size) <= tol)
-        if converged or stop:
-            break
-    return Fit(params, statistics, log_likelihood, objective, objectives[1:], converged)
+    size = _size(log_likelihood, log_prior)
+    objectives = [objective] if progress is None else list(progress.objectives)
+    found: Fit[Params, S] | None = None
+    try:
+        for round_ in range(len(objectives), max_iter + 1):
+            statistics = next_statistics
+            params = model.maximize(statistics)
+            clean = round_ % RESTART == 0 or round_ in (4, 8)
+            if clean and restart is not None:
+                restart(chunks)
+            next_statistics, log_likelihood = expect(params)
+            log_prior = model.log_prior(params)
+            previous, objective = objective, log_likelihood + log_prior
+            noise = ROUNDING * size + (rounding(params, statistics) if rounding else 0.0)
+            if not objective >= previous - noise:  # S19; also catches NaN
+                raise AscentError(
+                    f"The objective went from {previous!r} to {objective!r} in round {round_}. EM "
+                    "never lowers it: expect, maximize and log_prior do not fit together."
+                )
+            objectives.append(objective)
+            size = _size(log_likelihood, log_prior)
+            converged = not len(chunks) or bool(to_come(objectives, 1e-15 * size) <= tol)
+            trace = objectives[1:]
+            found = Fit(params, statistics, log_likelihood, objective, trace, converged)
+            told = Round(round_, objective, time.perf_counter() - began, params)
+            stop = callback is not None and asks_to_stop(callback(told))
+            if converged or stop:
+                break
+            if clean and save is not None:
+                save(Progress(statistics, list(objectives)))
+    except KeyboardInterrupt:
+        if found is None:  # nothing to keep
+            raise
+        return dataclasses.replace(found, interrupted=True)
+    assert found is not None
+    return found
 
 
 def _size(log_likelihood: float, log_prior: float) -> float:

@@ -7,6 +7,7 @@ semi-supervised and unsupervised learning are the same call.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -184,6 +185,12 @@ class NaiveBayes:
         return expected_log(statistics.classes, params.class_log_prior) + self.family.log_joint(
             params.features, statistics.features
         )
+
+    def restart(self, chunks: Sequence[Rows]) -> None:
+        """Let the next round be as if it were the first (see `tacit.em.fit`)."""
+        for rows in chunks:
+            if rows.memory is not None:
+                rows.memory.restart()
 
     def rounding(self, params: Params, statistics: ClassCounts) -> float:
         """Return how many nats rounding can shift the objective by (see `tacit.em.fit`)."""
