@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
+from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from tacit.evaluation import UnlabeledHelp, cross_validate
 from tacit.families import Family
 from tacit.kinds import (
     BernoulliKind,
@@ -17,8 +19,10 @@ from tacit.kinds import (
     MultinomialKind,
     normal_family,
 )
+from tacit.labels import Labels
+from tacit.numerics import Array
 from tacit.supervision import DiscreteClassifier, NormalClassifier
-from tacit.tabular import TableKind
+from tacit.tabular import Prepared, TableKind
 
 __all__ = [
     "BernoulliNB",
@@ -275,16 +279,27 @@ class TableClassifier(DiscreteClassifier, TableKind):
     distribution of their own in each class, and dates and identifiers are left out. Cells that are
     empty, NA, N/A, NaN, null or ? are missing, and so is, when predicting, a category that is new.
 
+    Rows without a label are used if that helps: by default the model is cross-validated on the
+    labelled rows without and with them, and `unlabeled_help_` says what came of it.
+
     Parameters
     ----------
     %(table_parameters)s
     %(prior_parameters)s
-    %(label_parameters)s
+    %(class_parameters)s
+    unlabeled_weight : float or "auto", default="auto"
+        Weight of each row of whose label nothing is known; 0 leaves them out of the fit. "auto" is
+        1 if no fewer labels are found with them than without them, in 5-fold cross-validation, else
+        0.
     %(em_parameters)s
 
     Attributes
     ----------
     %(table_attributes)s
+    unlabeled_help_ : UnlabeledHelp
+        Of "auto": what the model finds without and with rows that have no label, and the weight.
+    label_name_ : str or None
+        The name of `y`, if it had one.
     %(label_attributes)s
     %(em_attributes)s
 
@@ -306,3 +321,44 @@ class TableClassifier(DiscreteClassifier, TableKind):
       text violin  +0.617
       together     +0.440
     """
+
+    unlabeled_weight: Any = "auto"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "unlabeled_weight": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+    }
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to rows of which all, some or none are labelled.
+
+        Parameters
+        ----------
+        X : table
+            A data frame of pandas or polars, an Arrow table or a dict of lists.
+        y : array-like of shape (n,) or (n, K)
+            The labels, missing ones as NaN, None, NA or `missing_label`; or evidence.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self
+        """
+        self.label_name_ = getattr(y, "name", None) or None
+        return super().fit(X, y, sample_weight)
+
+    def _weight_of_unlabeled(self, X: Any, labels: Labels, weight: Array) -> float:
+        self.__dict__.pop("unlabeled_help_", None)
+        if self.unlabeled_weight != "auto":
+            return float(self.unlabeled_weight)
+        if not labels.unknown.any() or (labels.codes < 0).all():
+            return 1.0
+        table = Prepared(self._columns, self.feature_names_in_, X)
+        quick = clone(self).set_params(tol=max(self.tol, 1e-4), warm_start=False)
+        supervised, em = (
+            cross_validate(quick.set_params(unlabeled_weight=w), table, labels, weight)
+            for w in (0.0, 1.0)
+        )
+        used = supervised is None or em is None or em.accuracy >= supervised.accuracy
+        self.unlabeled_help_ = UnlabeledHelp(supervised, em, float(used))
+        return float(used)

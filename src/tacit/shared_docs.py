@@ -59,13 +59,11 @@ SHARED = {
     feature_names_in_ : ndarray
         Their names, if `X` had any.
 """,
-    "label_parameters": """
+    "class_parameters": """
     classes : array-like, default=None
         The class names, including ones that no label names; None: those in `y`.
     missing_label : scalar or list, default=None
         A value of `y` (or several) that means: missing. NaN, None and pandas' NA always do.
-    unlabeled_weight : float, default=1.0
-        Weight of each row of whose label nothing is known; 0 leaves them out of the fit.
 """,
     "label_attributes": """
     classes_ : ndarray of shape (K,)
@@ -131,3 +129,8 @@ SHARED = {
         The last of `lower_bounds_`.
 """,
 }
+
+SHARED["label_parameters"] = f"""{SHARED["class_parameters"].rstrip()}
+    unlabeled_weight : float, default=1.0
+        Weight of each row of whose label nothing is known; 0 leaves them out of the fit.
+"""

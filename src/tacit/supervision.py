@@ -89,8 +89,13 @@ class Classifier(ClassifierMixin, EMEstimator):
         labels = encode(y, classes, self.missing_label)
         check_consistent_length(X, labels.codes)
         weight = check_weight(sample_weight, X)
-        weight = np.where(labels.unknown, weight * self.unlabeled_weight, weight)
+        unlabeled = self._weight_of_unlabeled(X, labels, weight)
+        weight = np.where(labels.unknown, weight * unlabeled, weight)
         return X, labels, weight
+
+    def _weight_of_unlabeled(self, X: Any, labels: Labels, weight: Array) -> float:
+        """Return the weight of a row of whose label nothing is known."""
+        return self.unlabeled_weight
 
     @fit_context
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

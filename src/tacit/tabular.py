@@ -35,6 +35,19 @@ class Group(NamedTuple):
     columns: list[Column]
 
 
+class Prepared(NamedTuple):
+    """A table whose columns are known and encoded, for several fits to the same rows."""
+
+    columns: tuple[Column, ...]
+    names: Any
+    blocks: Joined
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows, and columns of numbers."""
+        return self.blocks.shape
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class TableKind(EMEstimator):
     """Tables as they are: a family for each column, chosen by what its cells look like."""
@@ -87,6 +100,11 @@ class TableKind(EMEstimator):
 
     def _check_shape(self, X: Any, reset: bool) -> Joined:
         """Return the blocks of numbers that a table stands for, one for each group."""
+        if isinstance(X, Prepared):
+            if reset:
+                self._columns, self.feature_names_in_ = X.columns, X.names
+                self.n_features_in_ = len(X.names)
+            return X.blocks
         table, words = columns_of(X), dict[str, Any]()
         n = len(next(iter(table.values()), ()))
         if n < 1:

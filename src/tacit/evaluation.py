@@ -1,0 +1,183 @@
+"""How far to trust the labels: cross-validation on the rows whose label is known.
+
+A fold's labels are hidden, not its rows: they take part as rows without a label, as in use.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from tacit.labels import Labels
+from tacit.numerics import Array, ratio
+
+__all__ = ["Evaluation", "UnlabeledHelp", "cross_validate", "folds"]
+
+BINS = 15
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a model said of rows whose label was hidden from it.
+
+    Attributes
+    ----------
+    confusion : ndarray of shape (K, K)
+        How many rows of each class (rows) were given each label (columns).
+    log_loss : float
+        Mean of -log p(label) in nats.
+    calibration_error : float
+        Expected calibration error: how far the probability of the label given is from the share of
+        labels that are right, on average over 15 bins of it.
+
+    Examples
+    --------
+    >>> p = np.array([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2]])
+    >>> found = Evaluation.of(p, np.array([0, 1, 1]))
+    >>> found.confusion.tolist(), round(found.accuracy, 3)
+    ([[1, 0], [1, 1]], 0.667)
+    """
+
+    confusion: npt.NDArray[np.int64]
+    log_loss: float
+    calibration_error: float
+
+    @classmethod
+    def of(cls, p: Array, truth: npt.NDArray[np.intp]) -> Evaluation:
+        """Return what probabilities of shape (n, K) say of the true classes."""
+        n, K = p.shape
+        best, sure = p.argmax(axis=1), p.max(axis=1)
+        confusion = np.bincount(truth * K + best, minlength=K * K).reshape(K, K)
+        least = np.finfo(np.float64).tiny
+        loss = -np.log(np.maximum(p[np.arange(n), truth], least)).mean()
+        place = np.minimum((sure * BINS).astype(np.intp), BINS - 1)
+        gap = np.bincount(place, sure - (best == truth), minlength=BINS)
+        return cls(confusion.astype(np.int64), float(loss), float(np.abs(gap).sum() / n))
+
+    @property
+    def rows(self) -> int:
+        """How many rows were judged."""
+        return int(self.confusion.sum())
+
+    @property
+    def accuracy(self) -> float:
+        """The share of labels that are right."""
+        return float(self.confusion.trace() / self.rows)
+
+    @property
+    def _right(self) -> Array:
+        return self.confusion.diagonal().astype(np.float64)
+
+    @property
+    def precision(self) -> Array:
+        """Of the rows that were given each label, the share that have it; NaN if there is none."""
+        return ratio(self._right, self.confusion.sum(axis=0), np.nan)
+
+    @property
+    def recall(self) -> Array:
+        """Of the rows that have each label, the share that were given it; NaN if there is none."""
+        return ratio(self._right, self.confusion.sum(axis=1), np.nan)
+
+
+@dataclass(frozen=True)
+class UnlabeledHelp:
+    """Whether rows without a label help: the model without them and with them, cross-validated.
+
+    Attributes
+    ----------
+    supervised, em : Evaluation or None
+        Without and with them; None if there are too few labels to tell.
+    weight : float
+        The weight that rows without a label were given.
+    """
+
+    supervised: Evaluation | None
+    em: Evaluation | None
+    weight: float
+
+    def __str__(self) -> str:
+        if self.supervised is None or self.em is None:
+            return "too few labels to tell; rows without a label were used"
+        without, with_them = (f"{e.accuracy:.1%}" for e in (self.supervised, self.em))
+        done = "used" if self.weight else "left out"
+        return (
+            f"{without} of {self.em.rows} hidden labels found without them, {with_them} with them: "
+            f"they were {done}"
+        )
+
+
+def folds(codes: npt.NDArray[np.intp], n: int, seed: int = 0) -> Iterator[npt.NDArray[np.intp]]:
+    """Yield the rows of each fold: those of a class are spread evenly, its only one never in it.
+
+    Examples
+    --------
+    >>> [rows.tolist() for rows in folds(np.array([0, 1, 1, -1, 1, 2, 2]), 2)]
+    [[2, 4, 5], [1, 6]]
+    """
+    rng = np.random.default_rng(seed)
+    fold = np.full(len(codes), -1)
+    first = 0
+    for k in range(int(codes.max(initial=-1)) + 1):
+        rows = rng.permutation(np.flatnonzero(codes == k))
+        if len(rows) > 1:
+            fold[rows] = (first + np.arange(len(rows))) % n
+            first += len(rows)
+    for i in range(n):
+        held = np.flatnonzero(fold == i)
+        if len(held):
+            yield held
+
+
+def cross_validate(
+    classifier: Any, X: Any, labels: Labels, weight: Array | None = None, n_folds: int = 5
+) -> Evaluation | None:
+    """Fit with the labels of each fold hidden, and judge what is said of its rows.
+
+    Parameters
+    ----------
+    classifier : Classifier
+        The model; clones of it are fitted.
+    X
+        The rows.
+    labels : Labels
+        What is known of their labels.
+    weight : ndarray of shape (n,), optional
+        Weights of the rows.
+    n_folds : int
+        Number of folds.
+
+    Returns
+    -------
+    Evaluation or None
+        None if no label can be hidden, because each is the only one of its class.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> from tacit.labels import encode
+    >>> X = np.array([[1.0], [1.1], [0.9], [3.0], [3.1], [2.9], [3.2]])
+    >>> cross_validate(tacit.GaussianNB(), X, encode([0, 0, 0, 1, 1, 1, None])).accuracy
+    1.0
+    """
+    p, truth = [], []
+    known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
+    mark = {"classes": np.arange(len(labels.classes)), "missing_label": -1}
+    for held in folds(labels.codes, n_folds):
+        hidden = known.copy()
+        hidden[held] = -1 if hidden.ndim == 1 else 1.0
+        model = clone(classifier).set_params(**mark, callback=None, verbose=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # good enough to compare by
+            model.fit(X, hidden, sample_weight=weight)
+        p.append(model.label_distributions_[held])
+        truth.append(labels.codes[held])
+    if not p:
+        return None
+    return Evaluation.of(np.concatenate(p), np.concatenate(truth))
