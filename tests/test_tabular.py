@@ -170,7 +170,7 @@ def test_same_as_mixed_by_hand():
 def test_text_alone_is_multinomial(labels):
     some = LABELS if labels == "some" else ["a", "b"] * 20
     counts = CountVectorizer().fit_transform(TABLE["text"])
-    expected = MultinomialNB().fit(counts, some)
+    expected = MultinomialNB(alpha=0.01).fit(counts, some)
     ours = TableClassifier().fit({"text": TABLE["text"]}, some)
     np.testing.assert_array_equal(
         ours.predict_proba({"text": TABLE["text"]}), expected.predict_proba(counts)
@@ -224,7 +224,7 @@ def test_explain_takes_rows_as_frames_have_them():
 
 def test_impossible_rows_are_explained():
     table = {"colour": ["r", "g", "b", "r"], "flag": ["y", "n", "y", "n"]}
-    model = TableClassifier(alpha=0.0).fit(table, ["a", "b", "a", "a"])
+    model = TableClassifier(alpha=0.0, unlabeled_weight=1.0).fit(table, ["a", "b", "a", "a"])
     found = model.explain({"colour": "g", "flag": "y"})
     assert np.isfinite(found.probability)
     assert not np.isnan(found.log_odds)

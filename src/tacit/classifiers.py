@@ -314,12 +314,12 @@ class TableClassifier(DiscreteClassifier, TableKind):
     >>> model.transduction_.tolist()
     ['sport', 'music', 'sport', 'music']
     >>> print(model.explain({"text": "a goal for the violin", "minutes": None}, "music"))
-    music (probability 0.608) rather than sport
-      before       -0.024
-      text goal    -1.175
-      text the     +1.022
-      text violin  +0.617
-      together     +0.440
+    music (probability 0.981) rather than sport
+      before       -0.000
+      text goal    -5.523
+      text the     +5.084
+      text violin  +4.395
+      together     +3.956
     """
 
     unlabeled_weight: Any = "auto"

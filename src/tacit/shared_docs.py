@@ -96,7 +96,10 @@ SHARED = {
         What columns are, where the rules should not decide: a name to "text", "category",
         "number", "yes/no" or "out" (left out).
     alpha : float, default=1.0
-        Smoothing: added to the count of each word, category, yes and no.
+        Smoothing: added to the count of each category, yes and no.
+    word_alpha : float, default=0.01
+        Smoothing: added to the count of each word. Words are many: with the few labels that tables
+        have, more of it would drown what the labels say.
     var_smoothing : float, default=0.01
         Part of the variance of a number that is added to its variance in each class. It is larger
         than in `GaussianNB`: a class with a single labelled row has no variance of its own.

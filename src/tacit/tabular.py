@@ -54,12 +54,14 @@ class TableKind(EMEstimator):
 
     kinds: Any = None
     alpha: float = 1.0
+    word_alpha: float = 0.01
     var_smoothing: float = 0.01
     vectorizer: Any = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kinds": [dict, None],
         "alpha": [Interval(Real, 0, None, closed="left")],
+        "word_alpha": [Interval(Real, 0, None, closed="left")],
         "var_smoothing": [Interval(Real, 0, None, closed="left")],
         "vectorizer": [CountVectorizer, None],
     }
@@ -76,7 +78,7 @@ class TableKind(EMEstimator):
         for column in self._columns:
             of.setdefault(column.kind, []).append(column)
         for column in of.get("text", []):
-            yield Group(f"text {column.name}", Multinomial(self.alpha), [column])
+            yield Group(f"text {column.name}", Multinomial(self.word_alpha), [column])
         if "category" in of:
             sizes = [len(column.categories) for column in of["category"]]
             family: Family = Categorical(self.alpha, sizes, "missing")
@@ -126,6 +128,22 @@ class TableKind(EMEstimator):
             left = "; ".join(f"{c.name} {c.note}" for c in self._columns)
             raise ValueError(f"No column is left to learn from ({left}). Say kinds={{...}}.")
         return Joined(tuple(blocks))
+
+    def prepare(self, X: Any) -> Prepared:
+        """Return a table whose columns are known and encoded, for several fits to the same rows.
+
+        Parameters
+        ----------
+        X : table
+            The rows.
+
+        Returns
+        -------
+        Prepared
+            Whatever takes a table takes it as well.
+        """
+        blocks = self._check_shape(X, reset=True)
+        return Prepared(self._columns, self.feature_names_in_, blocks)
 
     def _names(self) -> list[Any]:
         """Return the names of the classes."""

@@ -1,0 +1,191 @@
+"""Commands that look: cluster, explain, inspect, sample, demo."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from tacit import TableClassifier, TableMixture, load, tables
+from tacit.cli.common import check_output, free, kinds, table_model, with_labels, wrote
+from tacit.cli.options import (
+    All,
+    Debug,
+    Delimiter,
+    Encoding,
+    Input,
+    Json,
+    Kinds,
+    ModelPath,
+    Output,
+    Quiet,
+    Save,
+    Seed,
+    Spreadsheet,
+    Threads,
+)
+from tacit.cli.talk import UsageError, command, fitted, report
+from tacit.columns import columns_of, infer
+from tacit.report import columns_facts, describe, marks_facts, tell
+from tacit.text import CountVectorizer
+
+__all__ = ["cluster", "demo", "explain", "inspect", "sample"]
+
+
+@command(
+    "tacit cluster survey.csv -k 3 -o grouped.csv", "tacit cluster survey.csv -k 2-8 -o grouped.csv"
+)
+def cluster(
+    input: Input,  # noqa: A002
+    k: Annotated[
+        str, typer.Option("-k", help="How many groups: 5, or 2-8 for the best of them by BIC.")
+    ],
+    output: Output = "-",
+    model: Save = None,
+    kind: Kinds = None,
+    every: All = False,
+    spreadsheet: Spreadsheet = False,
+    delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    seed: Seed = 0,
+    threads: Threads = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Find groups in a table without labels."""
+    check_output(output, as_json)
+    first, dash, last = k.partition("-")
+    try:
+        sizes = range(int(first), int(last if dash else first) + 1)
+    except ValueError:
+        raise UsageError(f"-k {k}: expected a number such as 5, or a range such as 2-8.") from None
+    if not len(sizes) or sizes[0] < 1:
+        raise UsageError(f"-k {k}: expected numbers from 1 on, the smaller first.")
+    table = tables.read(input, delimiter=delimiter, encoding=encoding)
+    mixture = TableMixture(kinds=kinds(kind), random_state=seed, n_jobs=threads)
+    prepared = mixture.prepare(table)
+    bic: dict[str, float] = {}
+    best, stopped, seconds = None, False, 0.0
+    for size in sizes:
+        own = TableMixture(size, kinds=kinds(kind), random_state=seed, n_jobs=threads)
+        took, stopped = fitted(own, prepared, show=not quiet)
+        seconds += took
+        bic[str(size)] = own.bic(prepared)
+        if best is None or bic[str(size)] < bic[str(best.n_components)]:
+            best = own
+        if stopped:
+            break
+    assert best is not None
+    p = best.label_distributions_
+    n = tables.write(
+        with_labels(table, "cluster", best._names(), p, every, ""), output, spreadsheet=spreadsheet
+    )
+    if model is not None:
+        best.save(model)
+    facts = describe(best, table, None, seconds)
+    facts["bic"] = bic
+    facts["wrote"] = [wrote(output, n), *([f"{model}: the model"] if model else [])]
+    report(facts, as_json, quiet)
+    return 130 if stopped else 0
+
+
+@command(
+    "tacit explain topics.model mails.csv --row 17",
+    "tacit explain topics.model mails.csv --row 17 --label sport --against music",
+)
+def explain(
+    model: ModelPath,
+    input: Input,  # noqa: A002
+    row: Annotated[int, typer.Option(min=1, help="Which row; the first is 1.")] = 1,
+    label: Annotated[str | None, typer.Option(help="The class to ask about.")] = None,
+    against: Annotated[str | None, typer.Option(help="The class to compare it with.")] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Say why a row gets its label: what each word and cell says, in log-odds that add up."""
+    known, before = table_model(model), 0
+    names = {str(name): name for name in known._names()}
+    for batch in tables.batches(input, delimiter=delimiter, encoding=encoding):
+        if before + batch.height >= row:
+            found = known.explain(
+                batch[row - 1 - before : row - before],
+                names.get(label, label) if label is not None else None,
+                names.get(against, against) if against is not None else None,
+            )
+            if as_json:
+                facts = {**vars(found), "terms": [term._asdict() for term in found.terms]}
+                print(json.dumps(facts, ensure_ascii=False, indent=2))
+            else:
+                print(found)
+            return
+        before += batch.height
+    raise ValueError(f"{input} has {before:,} rows: there is no row {row:,}.")
+
+
+@command("tacit inspect topics.model", "tacit inspect mails.csv")
+def inspect(
+    path: Annotated[str, typer.Argument(help="A model file, or a table.")],
+    delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show what is in a model file, or what the columns of a table are taken for."""
+    if tables.is_table(path):
+        table = columns_of(tables.read(path, delimiter=delimiter, encoding=encoding))
+        columns, _ = infer(table, None, CountVectorizer())
+        rows = len(next(iter(table.values()), ()))
+        facts: dict[str, Any] = {"rows": rows, "columns": columns_facts(columns, table)}
+    else:
+        found = load(path)
+        facts = {"model": type(found).__name__, "rounds": getattr(found, "n_iter_", None)}
+        if facts["rounds"] is not None:
+            facts |= {"converged": found.converged_, "objective": found.objective_, "seconds": 0.0}
+        if isinstance(found, TableClassifier):
+            shares = np.exp(found.class_log_prior_)
+            names = found.classes_.tolist()
+            facts["clusters"] = dict(zip(map(str, names), shares.tolist(), strict=True))
+        elif isinstance(found, TableMixture):
+            facts["clusters"] = {str(k): w for k, w in enumerate(found.weights_.tolist())}
+        if isinstance(found, TableClassifier | TableMixture):
+            facts["columns"] = columns_facts(found.columns_)
+            facts["marks"] = marks_facts(found, found._names())
+    if as_json:
+        print(json.dumps(facts, ensure_ascii=False, indent=2))
+    else:
+        print("\n".join(tell(facts)))
+
+
+@command("tacit sample topics.model -n 100 -o made-up.csv")
+def sample(
+    model: ModelPath,
+    rows: Annotated[int, typer.Option("-n", min=1, help="How many rows.")] = 10,
+    output: Output = "-",
+    seed: Seed = 0,
+    debug: Debug = False,
+) -> None:
+    """Draw rows that look like the data, from a model."""
+    import polars as pl
+
+    found = table_model(model).set_params(random_state=seed)
+    table, drawn = found.sample(rows)
+    name = getattr(found, "label_name_", None) or "cluster"
+    frame = pl.DataFrame({**table, free(name, list(table)): np.asarray(drawn).tolist()})
+    tables.write(frame, output)
+
+
+@command("tacit demo")
+def demo(
+    labels: Annotated[int, typer.Option(min=1, help="Labels for each class.")] = 10,
+    seed: Seed = 0,
+    debug: Debug = False,
+) -> None:
+    """Show it on texts that every Python has: tell from few labels what docstrings are about."""
+    from tacit.demo import run
+
+    run(labels, seed)

@@ -1,0 +1,212 @@
+"""Commands that go by labels: fill, fit, predict, evaluate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from tacit import TableClassifier, tables
+from tacit.cli.common import (
+    check_output,
+    kinds,
+    labelled,
+    table_model,
+    weight_of,
+    with_labels,
+    wrote,
+)
+from tacit.cli.options import (
+    All,
+    Debug,
+    Delimiter,
+    Encoding,
+    Input,
+    Json,
+    Kinds,
+    Label,
+    ModelPath,
+    Output,
+    Quiet,
+    Save,
+    Seed,
+    Spreadsheet,
+    Threads,
+    Unlabeled,
+)
+from tacit.cli.talk import command, fitted, report
+from tacit.columns import CellError
+from tacit.evaluation import cross_validate
+from tacit.labels import encode
+from tacit.report import columns_facts, describe, evaluation_facts
+
+__all__ = ["evaluate", "fill", "fit", "predict"]
+
+
+@command(
+    "tacit fill mails.csv --label topic -o filled.csv",
+    "zcat mails.csv.gz | tacit fill - --label topic > filled.csv",
+)
+def fill(
+    input: Input,  # noqa: A002 - what users see
+    label: Label,
+    output: Output = "-",
+    model: Save = None,
+    kind: Kinds = None,
+    unlabeled: Unlabeled = "auto",
+    every: All = False,
+    spreadsheet: Spreadsheet = False,
+    delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    seed: Seed = 0,
+    threads: Threads = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Fill in the missing labels of a table.
+
+    Every row is written back with two columns more: its label (the one it has, or the most
+    probable) and the probability of it.
+    """
+    check_output(output, as_json)
+    data = labelled(input, label, delimiter, encoding)
+    classifier = TableClassifier(
+        kinds=kinds(kind), unlabeled_weight=weight_of(unlabeled), random_state=seed, n_jobs=threads
+    )
+    seconds, stopped = fitted(classifier, data.features, data.labels, show=not quiet)
+    classifier.label_name_ = label
+    p, classes = classifier.label_distributions_, classifier.classes_.tolist()
+    filled = with_labels(data.table, label, classes, p, every, "_filled")
+    n = tables.write(filled, output, spreadsheet=spreadsheet)
+    if model is not None:
+        classifier.save(model)
+    facts = describe(classifier, data.features, data.labels, seconds)
+    new = np.array([name is None for name in data.labels])
+    unsure = int((p.max(axis=1)[new] < 0.9).sum())
+    added = f", {int(new.sum()):,} labels filled in, {unsure:,} of them with a probability below .9"
+    facts["wrote"] = [wrote(output, n, added), *([f"{model}: the model"] if model else [])]
+    facts["filled"] = int(new.sum())
+    report(facts, as_json, quiet)
+    return 130 if stopped else 0
+
+
+@command(
+    "tacit fit mails.csv --label topic -o topics.model",
+    "tacit predict topics.model new-mails.csv -o labelled.csv",
+)
+def fit(
+    input: Input,  # noqa: A002
+    label: Label,
+    output: Annotated[str, typer.Option("--output", "-o", help="The model file to write.")],
+    kind: Kinds = None,
+    unlabeled: Unlabeled = "auto",
+    delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    seed: Seed = 0,
+    threads: Threads = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Fit a model to a table of which some rows are labelled, and write it to a file."""
+    data = labelled(input, label, delimiter, encoding)
+    classifier = TableClassifier(
+        kinds=kinds(kind), unlabeled_weight=weight_of(unlabeled), random_state=seed, n_jobs=threads
+    )
+    seconds, stopped = fitted(classifier, data.features, data.labels, show=not quiet)
+    classifier.label_name_ = label
+    classifier.save(output)
+    facts = describe(classifier, data.features, data.labels, seconds)
+    report(facts | {"wrote": [f"{output}: the model"]}, as_json, quiet)
+    return 130 if stopped else 0
+
+
+@command("tacit predict topics.model new-mails.csv -o labelled.csv")
+def predict(
+    model: ModelPath,
+    input: Input,  # noqa: A002
+    output: Output = "-",
+    every: All = False,
+    spreadsheet: Spreadsheet = False,
+    delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    threads: Threads = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Label the rows of a table with a model. Tables may be larger than memory."""
+    check_output(output, as_json)
+    found = table_model(model).set_params(n_jobs=threads)
+    name = getattr(found, "label_name_", None) or "label"
+    name = name if isinstance(found, TableClassifier) else "cluster"
+    ending = "_predicted" if isinstance(found, TableClassifier) else ""
+    names, counts = found._names(), Counter[Any]()
+
+    def blocks() -> Iterator[Any]:
+        before = 0
+        for batch in tables.batches(input, delimiter=delimiter, encoding=encoding):
+            try:
+                p = found.predict_proba(batch)
+            except CellError as error:
+                row = before + error.row
+                raise CellError(error.column, row, f"{error.text} ({input})") from None
+            before += len(p)
+            counts.update(names[k] for k in p.argmax(axis=1))
+            yield with_labels(batch, name, names, p, every, ending)
+
+    n = tables.write(blocks(), output, spreadsheet=spreadsheet)
+    facts = {
+        "model": model,
+        "rows": n,
+        "classes": {str(c): counts[c] for c in names},
+        "wrote": [wrote(output, n)],
+    }
+    report(facts, as_json, quiet)
+
+
+@command("tacit evaluate mails.csv --label topic")
+def evaluate(
+    input: Input,  # noqa: A002
+    label: Label,
+    folds: Annotated[int, typer.Option(min=2, help="Into how many parts the labels are cut.")] = 5,
+    kind: Kinds = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    seed: Seed = 0,
+    threads: Threads = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Say how far labels can be trusted: hide those that are known in turn, and find them again.
+
+    The model without the rows that have no label (supervised) is compared with the one that uses
+    them (em).
+    """
+    data = labelled(input, label, delimiter, encoding)
+    model = TableClassifier(kinds=kinds(kind), random_state=seed, n_jobs=threads)
+    table, labels = model.prepare(data.features), encode(data.labels)
+    given = np.bincount(labels.codes[labels.codes >= 0]).tolist()
+    facts: dict[str, Any] = {
+        "rows": len(data.labels),
+        "labelled": sum(given),
+        "classes": dict(zip(labels.classes.tolist(), given, strict=True)),
+        "columns": columns_facts(table.columns, data.features),
+    }
+    best = ("", -1.0)
+    for name, weight in (("supervised", 0.0), ("em", 1.0)):
+        own = model.set_params(unlabeled_weight=weight)
+        found = cross_validate(own, table, labels, n_folds=folds)
+        if found is None:
+            raise ValueError(
+                f"{input}: every class has one label only, so that none can be hidden. Label more."
+            )
+        facts[name] = evaluation_facts(found, labels.classes.tolist())
+        best = max(best, (name, found.accuracy), key=lambda pair: pair[1])
+    facts["each_class"] = best[0]
+    report(facts, as_json, quiet)

@@ -1,0 +1,69 @@
+"""The options that commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "All",
+    "Debug",
+    "Delimiter",
+    "Encoding",
+    "Input",
+    "Json",
+    "Kinds",
+    "Label",
+    "ModelPath",
+    "Output",
+    "Quiet",
+    "Save",
+    "Seed",
+    "Spreadsheet",
+    "Threads",
+    "Unlabeled",
+]
+
+Input = Annotated[
+    str,
+    typer.Argument(
+        help="A table: CSV, TSV, JSON lines, Parquet or Arrow, plain or gzipped; - is stdin."
+    ),
+]
+ModelPath = Annotated[str, typer.Argument(help="A model file that fit or fill has written.")]
+Label = Annotated[str, typer.Option("--label", "-l", help="The column that holds the labels.")]
+Output = Annotated[
+    str,
+    typer.Option("--output", "-o", help="Where to write, by extension; - is stdout, as CSV."),
+]
+Save = Annotated[str | None, typer.Option("--model", help="Also write the model to this file.")]
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        help="COLUMN=KIND, where the rules should not decide: text, category, number, yes/no, out. "
+        "May be given several times.",
+    ),
+]
+Unlabeled = Annotated[
+    str,
+    typer.Option(
+        "--unlabeled",
+        help="Weight of rows without a label, from 0 (left out); auto: 1 if they help, else 0.",
+    ),
+]
+Delimiter = Annotated[
+    str | None, typer.Option(help="What separates cells of delimited text; else it is found out.")
+]
+Encoding = Annotated[str, typer.Option(help="The encoding of text files.")]
+All = Annotated[bool, typer.Option("--all", help="Add the probability of every class.")]
+Spreadsheet = Annotated[
+    bool,
+    typer.Option("--spreadsheet", help="Disarm text that a spreadsheet would run as a formula."),
+]
+Seed = Annotated[int, typer.Option(help="Seed of whatever is random.")]
+Threads = Annotated[int | None, typer.Option(help="Threads; one for each core if not given.")]
+Json = Annotated[bool, typer.Option("--json", help="Tell the facts as JSON, on stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show where in the code an error arose.")]

@@ -1,0 +1,109 @@
+"""What a command says and how it ends: facts, progress, errors in one line, exit codes."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+import typer
+
+from tacit.report import tell
+
+__all__ = ["UsageError", "app", "command", "fitted", "report", "say"]
+
+app = typer.Typer(
+    name="tacit",
+    help="Fill in the labels that data leaves unsaid: naive Bayes and EM for tables and texts.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+class UsageError(ValueError):
+    """The command line asks for what cannot be."""
+
+
+def command(*examples: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a command of a function: errors become one line and an exit code, examples help."""
+
+    def make(function: Callable[..., Any]) -> Callable[..., Any]:
+        first, _, rest = inspect.cleandoc(function.__doc__ or "").partition("\n\n")
+        lines = "\n".join(f"  {example}" for example in examples)
+        app.command(help=f"{first}\n\n\b\n{lines}\n\n{rest}")(_guarded(function))
+        return function
+
+    return make
+
+
+def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def guarded(**options: Any) -> None:
+        warnings.showwarning = lambda message, *_, **__: say(f"tacit: note: {message}")
+        try:
+            code = function(**options) or 0
+        except (KeyboardInterrupt, UsageError, ValueError, OSError, ImportError) as error:
+            if options.get("debug"):
+                traceback.print_exc()
+            code = 130 if isinstance(error, KeyboardInterrupt) else 1
+            code = 2 if isinstance(error, UsageError) else code
+            what = "stopped; nothing was written." if code == 130 else error
+            say(f"tacit: {' '.join(str(what).split())}")
+        raise typer.Exit(code)
+
+    return guarded
+
+
+def say(line: str) -> None:
+    """Say something to the person, on stderr."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def report(facts: dict[str, Any], as_json: bool, quiet: bool) -> None:
+    """Tell facts: as JSON on stdout, or in words on stderr."""
+    if as_json:
+        print(json.dumps(facts, ensure_ascii=False, indent=2))
+    elif not quiet:
+        for line in tell(facts):
+            say(line)
+
+
+@contextmanager
+def _rounds(wanted: bool) -> Iterator[Callable[[int, float, float], None] | None]:
+    """Give a callback that shows the rounds on a terminal, or None."""
+    if not (wanted and sys.stderr.isatty()):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn
+
+    columns = SpinnerColumn(), TextColumn("{task.description}")
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("comparing with and without the rows that have no label")
+        yield lambda number, objective, seconds: bar.update(
+            task, description=f"round {number}  objective {objective:.8g}  {seconds:.1f} s"
+        )
+
+
+def fitted(model: Any, *data: Any, show: bool) -> tuple[float, bool]:
+    """Fit; return the seconds that it took, and whether Ctrl-C ended it."""
+    began, stopped = time.perf_counter(), False
+    with _rounds(show) as callback:
+        try:
+            model.set_params(callback=callback).fit(*data)
+        except KeyboardInterrupt as stop:
+            if not hasattr(model, "label_distributions_"):
+                raise
+            say(f"tacit: {stop}")
+            stopped = True
+    model.set_params(callback=None)
+    return time.perf_counter() - began, stopped

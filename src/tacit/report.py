@@ -1,0 +1,232 @@
+"""What the command line tells of a fit: the same facts for a person and, as JSON, for a program."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tacit.columns import Column, columns_of, plain
+from tacit.evaluation import Evaluation, UnlabeledHelp
+
+__all__ = ["columns_facts", "describe", "evaluation_facts", "help_facts", "marks_facts", "tell"]
+
+# Classes, and features of each, that a person is told of.
+MOST_CLASSES = 30
+MARKS = 8
+
+
+def columns_facts(columns: Iterable[Column], table: Any = None) -> list[dict[str, Any]]:
+    """Return what each column is, and how many of its cells are missing."""
+    cells = {} if table is None else columns_of(table)
+    found = []
+    for column in columns:
+        facts: dict[str, Any] = {"name": column.name, "kind": column.kind}
+        if column.note:
+            facts["note"] = column.note
+        if column.categories:
+            facts["categories"] = list(column.categories)
+        if column.vectorizer is not None:
+            facts["words"] = len(column.vectorizer.vocabulary_)
+        if column.name in cells and column.kind != "out":
+            facts["missing"] = sum(cell is None for cell in plain(cells[column.name]))
+        found.append(facts)
+    return found
+
+
+def evaluation_facts(found: Evaluation, classes: Sequence[Any]) -> dict[str, Any]:
+    """Return what cross-validation found."""
+    p = found.accuracy
+    scores = zip(classes, found.precision, found.recall, found.confusion.sum(axis=1), strict=True)
+    return {
+        "rows": found.rows,
+        "accuracy": p,
+        "standard_error": float(np.sqrt(p * (1 - p) / found.rows)),
+        "log_loss": found.log_loss,
+        "calibration_error": found.calibration_error,
+        "classes": {
+            str(name): {"precision": _number(a), "recall": _number(b), "rows": int(n)}
+            for name, a, b, n in scores
+        },
+        "confusion": found.confusion.tolist(),
+    }
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def help_facts(found: UnlabeledHelp | None, classes: Sequence[Any]) -> dict[str, Any] | None:
+    """Return whether rows without a label helped."""
+    if found is None:
+        return None
+    if found.supervised is None or found.em is None:
+        return {"weight": found.weight}
+    return {
+        "weight": found.weight,
+        "supervised": evaluation_facts(found.supervised, classes),
+        "em": evaluation_facts(found.em, classes),
+    }
+
+
+def marks_facts(model: Any, classes: Sequence[Any], n: int = MARKS) -> dict[str, Any]:
+    """Return what marks each class."""
+    return {
+        str(name): [feature._asdict() for feature in model.top_features(name, n)]
+        for name in classes
+    }
+
+
+def describe(
+    model: Any, table: Any, labels: Sequence[Any] | None, seconds: float
+) -> dict[str, Any]:
+    """Return the facts of a fit to a table, with its labels if it had any."""
+    classes = model._names()
+    facts: dict[str, Any] = {"rows": len(model.label_distributions_)}
+    if labels is not None:
+        facts["labelled"] = sum(label is not None for label in labels)
+        given = Counter(label for label in labels if label is not None)
+        facts["classes"] = {str(name): given[name] for name in classes}
+    else:
+        facts["clusters"] = {str(k): float(w) for k, w in enumerate(model.weights_)}
+    facts |= {
+        "columns": columns_facts(model.columns_, table),
+        "rounds": model.n_iter_,
+        "converged": bool(model.converged_),
+        "objective": float(model.objective_),
+        "seconds": seconds,
+    }
+    if labels is not None:
+        facts["unlabelled_rows"] = help_facts(getattr(model, "unlabeled_help_", None), classes)
+    return facts | {"marks": marks_facts(model, classes)}
+
+
+# What follows puts facts into words.
+
+
+def tell(facts: Mapping[str, Any]) -> list[str]:
+    """Return the lines that tell a person of facts."""
+    lines: list[str] = []
+    for name, say in TELLERS.items():
+        if facts.get(name) is not None:
+            said = say(facts)
+            lines += [f"{'' if i else name.replace('_', ' '):<11}{s}" for i, s in enumerate(said)]
+    return lines
+
+
+def _rows(facts: Mapping[str, Any]) -> list[str]:
+    n = f"{facts['rows']:,}"
+    return [n if "labelled" not in facts else f"{n}, of which {facts['labelled']:,} have a label"]
+
+
+def _classes(facts: Mapping[str, Any]) -> list[str]:
+    counts = [f"{name} {count:,}" for name, count in facts["classes"].items()]
+    return [_listed(counts)]
+
+
+def _listed(items: Sequence[str]) -> str:
+    more = len(items) - MOST_CLASSES
+    return ", ".join(items[:MOST_CLASSES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _clusters(facts: Mapping[str, Any]) -> list[str]:
+    return [_listed([f"{k}: {share:.1%}" for k, share in facts["clusters"].items()])]
+
+
+def _columns(facts: Mapping[str, Any]) -> list[str]:
+    lines, width = [], min(30, max(len(c["name"]) for c in facts["columns"]))
+    for column in facts["columns"]:
+        kind = "left out" if column["kind"] == "out" else column["kind"]
+        notes = [column["note"]] if "note" in column else []
+        if "words" in column:
+            notes.append(f"{column['words']:,} words")
+        elif "categories" in column:
+            shown = ", ".join(column["categories"][:4])
+            more = len(column["categories"]) - 4
+            notes.append(shown + (f" and {more:,} more" if more > 0 else ""))
+        if column.get("missing"):
+            notes.append(f"{column['missing']:,} missing")
+        lines.append(f"{column['name']:<{width}}  {kind:<9} {'; '.join(notes)}".rstrip())
+    return lines
+
+
+def _rounds(facts: Mapping[str, Any]) -> list[str]:
+    end = "" if facts["converged"] else ", not converged"
+    rounds = "1 round" if facts["rounds"] == 1 else f"{facts['rounds']} rounds"
+    return [f"{rounds} in {facts['seconds']:.1f} s{end}, objective {facts['objective']:.8g}"]
+
+
+def _unlabelled(facts: Mapping[str, Any]) -> list[str]:
+    found = facts["unlabelled_rows"]
+    if "em" not in found:
+        return ["used; too few labels to tell whether they help"]
+    without, with_them = found["supervised"], found["em"]
+    done = "help, and are used" if found["weight"] else "do not help, and are left out"
+    chosen = with_them if found["weight"] else without
+    return [
+        f"{done}: of {with_them['rows']:,} labels hidden in turn, {without['accuracy']:.1%} are found "
+        f"without them, {with_them['accuracy']:.1%} with them",
+        f"so expect {chosen['accuracy']:.0%} ± {2 * chosen['standard_error']:.0%} of the new labels "
+        f"to be right; probabilities are off by {chosen['calibration_error']:.2f} on average",
+    ]
+
+
+def _marks(facts: Mapping[str, Any]) -> list[str]:
+    several = len({f["column"] for features in facts["marks"].values() for f in features}) > 1
+    lines, width = [], min(20, max(map(len, facts["marks"])))
+    for name, features in list(facts["marks"].items())[:MOST_CLASSES]:
+        shown = [f"{f['column']} {f['value']}" if several else f["value"] for f in features]
+        lines.append(f"{name:<{width}}  {', '.join(shown)}")
+    return lines
+
+
+def _evaluation(facts: Mapping[str, Any], name: str) -> list[str]:
+    found = facts[name]
+    return [
+        f"accuracy {found['accuracy']:.1%} ± {2 * found['standard_error']:.1%}, log-loss "
+        f"{found['log_loss']:.3f}, calibration error {found['calibration_error']:.3f} "
+        f"({found['rows']:,} labels)"
+    ]
+
+
+def _each_class(facts: Mapping[str, Any]) -> list[str]:
+    found = facts[facts["each_class"]]
+    width = min(20, max(5, *map(len, found["classes"])))
+    lines = [f"{'':<{width}}  precision  recall  rows   given as"]
+    names = list(found["classes"])
+    for (name, own), counts in zip(found["classes"].items(), found["confusion"], strict=True):
+        order = sorted(range(len(counts)), key=lambda k: -counts[k])
+        given = ", ".join(f"{names[k]} {counts[k]}" for k in order[:4] if counts[k])
+        scores = [f"{own[s]:.2f}" if own[s] is not None else "-" for s in ("precision", "recall")]
+        lines.append(f"{name:<{width}}  {scores[0]:>9}  {scores[1]:>6}  {own['rows']:>4}   {given}")
+    return lines
+
+
+def _bic(facts: Mapping[str, Any]) -> list[str]:
+    best = min(facts["bic"], key=facts["bic"].get)
+    return [
+        ", ".join(f"{k}: {v:.6g}{' (least)' if k == best else ''}" for k, v in facts["bic"].items())
+    ]
+
+
+def _wrote(facts: Mapping[str, Any]) -> list[str]:
+    return [str(line) for line in facts["wrote"]]
+
+
+TELLERS = {
+    "model": lambda facts: [facts["model"]],
+    "rows": _rows,
+    "classes": _classes,
+    "clusters": _clusters,
+    "columns": _columns,
+    "bic": _bic,
+    "rounds": _rounds,
+    "unlabelled_rows": _unlabelled,
+    "supervised": lambda facts: _evaluation(facts, "supervised"),
+    "em": lambda facts: _evaluation(facts, "em"),
+    "each_class": _each_class,
+    "marks": _marks,
+    "wrote": _wrote,
+}
