@@ -165,11 +165,13 @@ def _unlabelled(facts: Mapping[str, Any]) -> list[str]:
     without, with_them = found["supervised"], found["em"]
     done = "help, and are used" if found["weight"] else "do not help, and are left out"
     chosen = with_them if found["weight"] else without
+    n, gap = with_them["rows"], chosen["calibration_error"]
+    before, after = without["accuracy"], with_them["accuracy"]
     return [
-        f"{done}: of {with_them['rows']:,} labels hidden in turn, {without['accuracy']:.1%} are found "
-        f"without them, {with_them['accuracy']:.1%} with them",
-        f"so expect {chosen['accuracy']:.0%} ± {2 * chosen['standard_error']:.0%} of the new labels "
-        f"to be right; probabilities are off by {chosen['calibration_error']:.2f} on average",
+        f"{done}: of {n:,} labels hidden in turn, {before:.1%} are found without them, {after:.1%} "
+        "with them",
+        f"so expect {chosen['accuracy']:.0%} ± {2 * chosen['standard_error']:.0%} of the new "
+        f"labels to be right; probabilities are off by {gap:.2f} on average",
     ]
 
 
