@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tacit.families.gaussian import EPS, Centred, Normal, by_class
+from tacit.families.base import check_array, check_is
+from tacit.families.gaussian import EPS, LARGEST, Centred, Normal, by_class
 from tacit.numerics import Array, ratio
 from tacit.rows import Cells
 
@@ -194,6 +195,21 @@ class Discriminant(Normal):
         """Return K d for the means and d (d + 1) / 2 for each covariance."""
         K, d = params.mean.shape
         return int(K * d + (1 if self.tied else K) * d * (d + 1) // 2)
+
+    def check(self, statistics: Any, K: int, d: int) -> None:
+        """Check the sums."""
+        super().check(statistics, K, d)
+        check_is(statistics, Moments)
+        check_array("weight", statistics.weight, (K,), least=0.0)
+        check_array("pilot", statistics.pilot, (K, d))
+        check_array("sums", statistics.sums, (K, d))
+        check_array("scatter", statistics.scatter, (1 if self.tied else K, d, d))
+
+    def check_params(self, params: Params) -> None:
+        """Check the means, and that the covariances are positive definite."""
+        check_array("mean", params.mean, params.mean.shape, least=-LARGEST, most=LARGEST)
+        check_array("covariance", params.covariance, params.covariance.shape)
+        whiten(params.covariance)
 
 
 def whiten(covariance: Array, mask: npt.NDArray[np.bool_] | None = None) -> tuple[Array, Array]:

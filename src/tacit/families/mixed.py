@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tacit.em import Sums
-from tacit.families.base import Family
+from tacit.families.base import Family, check_is
 from tacit.numerics import Array
 from tacit.rows import Blocks
 
@@ -158,3 +158,18 @@ class Mixed(Family):
     def n_parameters(self, params: Any) -> int:
         """Return the sum over the parts."""
         return sum(p.family.n_parameters(own) for p, own in zip(self.parts, params, strict=True))
+
+    def check(self, statistics: Any, K: int, d: int) -> None:
+        """Check each part, and that its columns are there."""
+        check_is(statistics, Parts)
+        if self.width != d or len(self.parts) != len(statistics.parts):
+            raise ValueError(f"the parts are of {self.width} columns: expected {d}")
+        for part, own in zip(self.parts, statistics.parts, strict=True):
+            if part.columns.ndim != 1 or not np.isin(part.columns, np.arange(d)).all():
+                raise ValueError(f"part {part.name!r} has columns beyond the {d} that there are")
+            part.family.check(own, K, len(part.columns))
+
+    def check_params(self, params: Any) -> None:
+        """Check each part."""
+        for part, own in zip(self.parts, params, strict=True):
+            part.family.check_params(own)
