@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
+from sklearn import naive_bayes
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from tacit.counterparts import HasCounterpart
 from tacit.families import Family
 from tacit.kinds import (
     BernoulliKind,
@@ -30,7 +32,7 @@ __all__ = [
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BernoulliNB(DiscreteClassifier, BernoulliKind):
+class BernoulliNB(HasCounterpart, DiscreteClassifier, BernoulliKind):
     """Naive Bayes for features that are there or not; absence counts too.
 
     %(drop_in)s
@@ -63,9 +65,11 @@ class BernoulliNB(DiscreteClassifier, BernoulliKind):
     array(['spam', 'spam', 'ham', 'ham', 'ham', 'spam'], dtype='<U4')
     """
 
+    _counterpart: ClassVar[Any] = naive_bayes.BernoulliNB
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CategoricalNB(DiscreteClassifier, CategoricalKind):
+class CategoricalNB(HasCounterpart, DiscreteClassifier, CategoricalKind):
     """Naive Bayes for features that are one of several categories, coded 0, 1, 2, ...
 
     %(drop_in)s
@@ -100,9 +104,11 @@ class CategoricalNB(DiscreteClassifier, CategoricalKind):
     array([0, 0, 1, 1, 1, 0])
     """
 
+    _counterpart: ClassVar[Any] = naive_bayes.CategoricalNB
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MultinomialNB(DiscreteClassifier, MultinomialKind):
+class MultinomialNB(HasCounterpart, DiscreteClassifier, MultinomialKind):
     """Naive Bayes for counts, such as those of the words of a text.
 
     %(drop_in)s
@@ -134,9 +140,11 @@ class MultinomialNB(DiscreteClassifier, MultinomialKind):
     array(['sport', 'sport', 'music', 'music', 'music', 'sport'], dtype='<U5')
     """
 
+    _counterpart: ClassVar[Any] = naive_bayes.MultinomialNB
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GaussianNB(NormalClassifier, GaussianKind):
+class GaussianNB(HasCounterpart, NormalClassifier, GaussianKind):
     """Naive Bayes for numbers: a mean and a variance for each feature and class.
 
     %(drop_in)s
@@ -173,6 +181,8 @@ class GaussianNB(NormalClassifier, GaussianKind):
     >>> GaussianNB().fit(X, [0, None, None, 1, None, None]).transduction_
     array([0, 0, 0, 1, 1, 1])
     """
+
+    _counterpart: ClassVar[Any] = naive_bayes.GaussianNB
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
