@@ -16,6 +16,7 @@ from tacit.mixtures import (
     MixedMixture,
     MultinomialMixture,
 )
+from tacit.modelfile import ModelFileError, load
 
 __all__ = [
     "BernoulliMixture",
@@ -27,8 +28,10 @@ __all__ = [
     "GaussianNB",
     "MixedMixture",
     "MixedNB",
+    "ModelFileError",
     "MultinomialMixture",
     "MultinomialNB",
     "em",
     "families",
+    "load",
 ]
