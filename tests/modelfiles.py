@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,22 @@ def pack(content: Any, arrays: dict[str, np.ndarray]) -> bytes:
     return tensors.save(arrays, {"tacit": text})
 
 
+def places(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of every node of a tree of JSON."""
+    yield path
+    if isinstance(tree, dict | list):
+        inner = tree.items() if isinstance(tree, dict) else enumerate(tree)
+        for key, one in inner:
+            yield from places(one, (*path, key))
+
+
+def at(tree: Any, path: tuple[Any, ...]) -> Any:
+    """Return the node of a tree at a path."""
+    for key in path:
+        tree = tree[key]
+    return tree
+
+
 def is_read_or_refused(path: Path) -> bool:
     """Return whether a file is a model; then it predicts. Else only ModelFileError will do."""
     try:
@@ -36,6 +53,8 @@ def is_read_or_refused(path: Path) -> bool:
         assert str(path) in said
         assert "\n" not in said
         return False
+    if model.n_features_in_ > 1000:  # columns that no part describes take no room in a file
+        return True
     X = np.zeros((2, model.n_features_in_))
     X[1] = np.nan
     proba = model.predict_proba(X)

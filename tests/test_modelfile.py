@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import tacit
 from cases import CASES, K, hide
-from modelfiles import GOLDEN, is_read_or_refused, pack, unpack
+from modelfiles import GOLDEN, at, is_read_or_refused, pack, places, unpack
 from robust import every_family, few_rounds
 from tacit.records import decode, encode
 from tacit.registry import RECORDS
@@ -320,7 +320,7 @@ DAMAGE = [
     ("BernoulliNB", "model.family.alpha", lambda a: set_to(a, -1.0), "alpha"),
     ("CategoricalNB", COUNTS, lambda a: a[:, :-1].copy(), "counts has shape"),
     ("gaussian-GaussianNB", "model.family.spread", lambda a: -a, "spread"),
-    ("gaussian-GaussianNB", "statistics.features.squares", lambda a: a * 1e308, "squares"),
+    ("gaussian-GaussianNB", "statistics.features.squares", lambda a: a - np.inf, "squares"),
     ("gaussian-GaussianNB", "statistics.features.pilot", lambda a: set_to(a, 1e200), "mean holds"),
     ("full-GaussianD", "statistics.features.scatter", lambda a: -a, "singular"),
     ("tied-GaussianD", "statistics.features.weight", np.zeros_like, "NaN or infinity"),
@@ -363,21 +363,6 @@ def test_flipped_bytes(tmp_path, path, changes):
         data[start : start + len(new)] = new
     (tmp_path / "model").write_bytes(data)
     is_read_or_refused(tmp_path / "model")
-
-
-def places(tree, path=()):
-    """Yield the path of every node of a tree of JSON."""
-    yield path
-    if isinstance(tree, dict | list):
-        inner = tree.items() if isinstance(tree, dict) else enumerate(tree)
-        for key, one in inner:
-            yield from places(one, (*path, key))
-
-
-def at(tree, path):
-    for key in path:
-        tree = tree[key]
-    return tree
 
 
 scalars = (
@@ -455,8 +440,13 @@ def test_hostile_files_take_little_memory_and_time(tmp_path):
     wide = {**arrays, "classes": np.full((3, 1 << 20), 97, np.uint32)}
     deep = text.replace('"missing_label": null', '"missing_label": ' + "[" * 900 + "]" * 900)
     long = text.replace('"missing_label": null', '"missing_label": [' + "[]," * 1_000_000 + "1]")
-    sizes = text.replace('"n_features_in": 5', '"n_features_in": 4611686018427387904')
+    sizes = text.replace('n_features_in": 5', 'n_features_in": 4611686018427387904')
+    many = '": 4611686018427387904'
+    mixed, parts = unpack(golden("MixedNB"))
+    columns = json.dumps(mixed).replace('n_features_in": 5', f"n_features_in{many}")
+    columns = columns.replace('width": 5', f"width{many}")
     hostile = {
+        "columns": pack(columns, parts),
         "claim": header(b"{}", length=(1 << 22) - 9),
         "shape": header(
             b'{"a":{"dtype":"F64","shape":[4611686018427387904],"data_offsets":[0,8]}}'

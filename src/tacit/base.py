@@ -130,6 +130,10 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _class_attributes(self, params: Params, statistics: ClassCounts) -> dict[str, Any]:
         """Return those that describe the classes."""
 
+    def _kind(self) -> tuple[Any, ...]:
+        """Return what kind of family this estimator has (see `Family.kind`)."""
+        return self._family().kind
+
     def _accepts_sparse(self) -> bool:
         return False
 

@@ -22,7 +22,7 @@ from safetensors import numpy as tensors
 from safetensors import safe_open
 from sklearn.utils.validation import check_is_fitted
 
-from tacit import engine, families
+from tacit import engine
 from tacit.base import EMEstimator
 from tacit.files import replaced
 from tacit.naivebayes import Params
@@ -178,16 +178,9 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"it holds {constant} as a number")
 
 
-def _kind(family: families.Family) -> Any:
-    """Return what a family is, apart from its numbers."""
-    if isinstance(family, families.Mixed):
-        return [(part.name, part.columns.tolist(), _kind(part.family)) for part in family.parts]
-    return type(family), getattr(family, "tied", None)
-
-
 def _params(estimator: EMEstimator, saved: Saved) -> Params:
     """Return the params that follow; ValueError if the estimator is not that of the model."""
-    if _kind(estimator._family()) != _kind(saved.model.family):
+    if estimator._kind() != saved.model.family.kind:
         raise ValueError("its parameters are not those of the fit")
     return saved.model.restore(saved.statistics, len(saved.statistics.classes), estimator._width())
 

@@ -91,9 +91,10 @@ def fits(value: Any, hint: Any) -> bool:
         (dtype,) = get_args(inner[1])
         return isinstance(value, np.ndarray) and (dtype is Any or value.dtype == dtype)
     if kind is tuple:
+        if not isinstance(value, tuple):
+            return False
         each = [inner[0]] * len(value) if inner[1:] == (...,) else inner
-        same = isinstance(value, tuple) and len(value) == len(each)
-        return same and all(map(fits, value, each))
+        return len(value) == len(each) and all(map(fits, value, each))
     if hint is float:
         return type(value) in (int, float)
     if hint in (int, bool, str):

@@ -59,6 +59,11 @@ class Family(ABC):
 
     takes_sparse: ClassVar[bool] = False
 
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What the family is, apart from its numbers: what a model must have in common with it."""
+        return (type(self),)
+
     def bind(self, X: Any) -> Self:
         """Return the family with the constants that it takes from the training data."""
         return self

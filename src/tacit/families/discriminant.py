@@ -79,6 +79,11 @@ class Discriminant(Normal):
 
     tied: bool = True
 
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """Whether the classes share one covariance is a part of it."""
+        return Discriminant, self.tied
+
     def adopt(self, other: Self) -> Self:
         """Take the constants of the data from another family."""
         if self.tied != other.tied:
@@ -141,13 +146,14 @@ class Discriminant(Normal):
         shift = ratio(statistics.sums, n, 0.0)
         mean = statistics.pilot + shift
         centre = (n * mean).sum(axis=0) / total
-        moved, scatter = outer(n * shift, shift), statistics.scatter
+        scatter = statistics.scatter
         # No less than the rounding of the sums.
         least = 4.0 * EPS * scatter * np.eye(scatter.shape[1])
         if self.tied:
-            covariance = (scatter - moved.sum(axis=0) + least) / total
+            moved = np.einsum("ki,kj->ij", n * shift, shift)  # no table for each class
+            covariance = (scatter - moved + least) / total
         else:
-            within = scatter - moved + least
+            within = scatter - outer(n * shift, shift) + least
             between = np.where(n > 0, mean - centre, 0.0)
             everywhere = (within.sum(axis=0) + (n * between).T @ between) / total
             covariance = ratio(within, n[:, :, None], everywhere)

@@ -58,6 +58,11 @@ class Mixed(Family):
     width: int = 0
     takes_sparse: ClassVar[bool] = True
 
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """The names and kinds of the parts."""
+        return (Mixed, *((part.name, part.family.kind) for part in self.parts))
+
     def _replace(self, families: Any) -> Self:
         parts = zip(self.parts, families, strict=True)
         return replace(self, parts=tuple(part._replace(family=family) for part, family in parts))
@@ -165,7 +170,8 @@ class Mixed(Family):
         if self.width != d or len(self.parts) != len(statistics.parts):
             raise ValueError(f"the parts are of {self.width} columns: expected {d}")
         for part, own in zip(self.parts, statistics.parts, strict=True):
-            if part.columns.ndim != 1 or not np.isin(part.columns, np.arange(d)).all():
+            there = (part.columns >= 0) & (part.columns < d)
+            if part.columns.ndim != 1 or not part.columns.size or not there.all():
                 raise ValueError(f"part {part.name!r} has columns beyond the {d} that there are")
             part.family.check(own, K, len(part.columns))
 
