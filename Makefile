@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard src/tacit/native/*)
 
-.PHONY: install demo test bench lint format clean
+.PHONY: install demo test fuzz bench lint format clean
 
 install: .venv/installed
 
@@ -20,6 +20,11 @@ demo: install
 
 test: install
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+fuzz: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,fuzz]'
+	mkdir -p build/fuzz
+	for harness in fuzz/*.py; do $(BIN)/python $$harness -max_total_time=60 -artifact_prefix=build/fuzz/ || exit 1; done
 
 bench: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'

@@ -18,6 +18,7 @@ from tacit.mixtures import (
     MultinomialMixture,
     TableMixture,
 )
+from tacit.modelfile import ModelFileError, load
 
 __all__ = [
     "BernoulliMixture",
@@ -29,10 +30,12 @@ __all__ = [
     "GaussianNB",
     "MixedMixture",
     "MixedNB",
+    "ModelFileError",
     "MultinomialMixture",
     "MultinomialNB",
     "TableClassifier",
     "TableMixture",
     "em",
     "families",
+    "load",
 ]

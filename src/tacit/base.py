@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -81,6 +82,8 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     callback: Any = None
 
     _inits: ClassVar[dict[str, str]] = {}
+    # Attributes that a model file keeps beside those of all estimators, and their types.
+    _saved: ClassVar[dict[str, Any]] = {}
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -133,6 +136,10 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _class_attributes(self, params: Params, statistics: ClassCounts) -> dict[str, Any]:
         """Return those that describe the classes."""
 
+    def _kind(self) -> tuple[Any, ...]:
+        """Return what kind of family this estimator has (see `Family.kind`)."""
+        return self._family().kind
+
     def _accepts_sparse(self) -> bool:
         return False
 
@@ -147,6 +154,10 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _check_features(self, X: Any, reset: bool) -> Any:
         """Return X as a numeric array or CSR matrix, in which NaN is a missing cell."""
         return check_numbers(self._check_shape(X, reset))
+
+    def _width(self) -> int:
+        """Return the number of columns that the family sees."""
+        return int(self.n_features_in_)
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
@@ -399,3 +410,28 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """Return the number of free parameters of the fitted model."""
         check_is_fitted(self)
         return int(self._model.n_parameters(self._params))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file, which `tacit.load` reads without running code.
+
+        The file is replaced whole: a crash leaves the old one or the new one. What is in it is
+        told in docs/model-files.md, and what is not by `tacit.load`.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import tacit
+        >>> path = Path(tempfile.mkdtemp()) / "model.safetensors"
+        >>> tacit.BernoulliNB().fit([[1, 0], [0, 1]], ["spam", "ham"]).save(path)
+        >>> tacit.load(path).predict([[1, 0]])
+        array(['spam'], dtype='<U4')
+        """
+        from tacit import modelfile  # which knows all estimators
+
+        modelfile.save(self, path)

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
+from sklearn import naive_bayes
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from tacit.counterparts import HasCounterpart
 from tacit.evaluation import UnlabeledHelp, cross_validate
 from tacit.families import Family
 from tacit.kinds import (
@@ -36,7 +38,7 @@ __all__ = [
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BernoulliNB(DiscreteClassifier, BernoulliKind):
+class BernoulliNB(HasCounterpart, DiscreteClassifier, BernoulliKind):
     """Naive Bayes for features that are there or not; absence counts too.
 
     %(drop_in)s
@@ -69,9 +71,11 @@ class BernoulliNB(DiscreteClassifier, BernoulliKind):
     array(['spam', 'spam', 'ham', 'ham', 'ham', 'spam'], dtype='<U4')
     """
 
+    _counterpart: ClassVar[Any] = naive_bayes.BernoulliNB
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CategoricalNB(DiscreteClassifier, CategoricalKind):
+class CategoricalNB(HasCounterpart, DiscreteClassifier, CategoricalKind):
     """Naive Bayes for features that are one of several categories, coded 0, 1, 2, ...
 
     %(drop_in)s
@@ -106,9 +110,11 @@ class CategoricalNB(DiscreteClassifier, CategoricalKind):
     array([0, 0, 1, 1, 1, 0])
     """
 
+    _counterpart: ClassVar[Any] = naive_bayes.CategoricalNB
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MultinomialNB(DiscreteClassifier, MultinomialKind):
+class MultinomialNB(HasCounterpart, DiscreteClassifier, MultinomialKind):
     """Naive Bayes for counts, such as those of the words of a text.
 
     %(drop_in)s
@@ -140,9 +146,11 @@ class MultinomialNB(DiscreteClassifier, MultinomialKind):
     array(['sport', 'sport', 'music', 'music', 'music', 'sport'], dtype='<U5')
     """
 
+    _counterpart: ClassVar[Any] = naive_bayes.MultinomialNB
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GaussianNB(NormalClassifier, GaussianKind):
+class GaussianNB(HasCounterpart, NormalClassifier, GaussianKind):
     """Naive Bayes for numbers: a mean and a variance for each feature and class.
 
     %(drop_in)s
@@ -179,6 +187,8 @@ class GaussianNB(NormalClassifier, GaussianKind):
     >>> GaussianNB().fit(X, [0, None, None, 1, None, None]).transduction_
     array([0, 0, 0, 1, 1, 1])
     """
+
+    _counterpart: ClassVar[Any] = naive_bayes.GaussianNB
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -252,6 +252,10 @@ class MixedKind(_BaseComposition, EMEstimator):
             raise ValueError(f"Column {twice[0]} is in more than one part: it would count twice.")
         return Mixed(tuple(parts))
 
+    def _kind(self) -> tuple[Any, ...]:
+        kinds = ((n, m._kind() if isinstance(m, EMEstimator) else m.kind) for n, m, _ in self.parts)
+        return (Mixed, *kinds)
+
     def _feature_attributes(self, params: Any, statistics: Any, family: Any) -> dict[str, Any]:
         return {"named_params_": {p.name: own for p, own in zip(family.parts, params, strict=True)}}
 

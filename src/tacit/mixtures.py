@@ -7,9 +7,11 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn import mixture
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from tacit.clustering import Mixture
+from tacit.counterparts import HasCounterpart
 from tacit.families import Family
 from tacit.families.discriminant import whiten
 from tacit.kinds import (
@@ -138,7 +140,7 @@ class MultinomialMixture(Mixture, MultinomialKind):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GaussianMixture(Mixture):
+class GaussianMixture(HasCounterpart, Mixture):
     """Mixture of normal distributions.
 
     scikit-learn's class of this name for covariances "full", "tied" and "diag", with missing
@@ -189,6 +191,7 @@ class GaussianMixture(Mixture):
     n_init: int = 1
     init: Any = "kmeans"
 
+    _counterpart: ClassVar[Any] = mixture.GaussianMixture
     _inits: ClassVar[dict[str, str]] = {"kmeans": "the clusters of k-means.", **Mixture._inits}
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "covariance_type": [StrOptions({"full", "tied", "diag"})],

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from tacit import engine
 from tacit.em import Statistics
-from tacit.families.base import Family
+from tacit.families.base import Family, check_array, check_shares
 from tacit.labels import Labels
 from tacit.numerics import Array, expected_log, log, log_normalize, normalize, ratio
 from tacit.rows import Rows
@@ -206,6 +206,22 @@ class NaiveBayes:
         """Return the number of free parameters."""
         own = 0 if self.class_prior is not None else len(params.class_log_prior) - 1
         return own + self.family.n_parameters(params.features)
+
+    def restore(self, statistics: ClassCounts, K: int, d: int) -> Params:
+        """Return the params of statistics from elsewhere, such as a file, after a close look.
+
+        Raises ValueError unless the model, the statistics and the params are sound for K classes
+        and d columns. The fields of all of them must have the right types already.
+        """
+        check_array("classes", statistics.classes, (K,), least=0.0)
+        if not 0.0 <= self.class_alpha < np.inf:
+            raise ValueError(f"class_alpha is {self.class_alpha}: expected at least 0")
+        self.family.check(statistics.features, K, d)
+        params = self.maximize(statistics)
+        check_array("class prior", np.exp(params.class_log_prior), (K,), least=0.0)
+        check_shares("class prior", np.exp(params.class_log_prior).sum(keepdims=True))
+        self.family.check_params(params.features)
+        return params
 
 
 def select(rows: Rows, mask: npt.NDArray[np.bool_], labels: Labels) -> Rows:

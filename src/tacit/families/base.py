@@ -14,7 +14,15 @@ from tacit.engine import Wanted
 from tacit.numerics import Array, expected_log
 from tacit.rows import Rows
 
-__all__ = ["Expected", "Family", "Smoothed", "is_labelled"]
+__all__ = [
+    "Expected",
+    "Family",
+    "Smoothed",
+    "check_array",
+    "check_is",
+    "check_shares",
+    "is_labelled",
+]
 
 
 class Expected(NamedTuple):
@@ -50,6 +58,11 @@ class Family(ABC):
     """
 
     takes_sparse: ClassVar[bool] = False
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What the family is, apart from its numbers: what a model must have in common with it."""
+        return (type(self),)
 
     def bind(self, X: Any) -> Self:
         """Return the family with the constants that it takes from the training data."""
@@ -140,10 +153,67 @@ class Family(ABC):
     def n_parameters(self, params: Any) -> int:
         """Return the number of free parameters."""
 
+    @abstractmethod
+    def check(self, statistics: Any, K: int, d: int) -> None:
+        """Raise ValueError unless statistics and constants of the data are sound for these sizes.
+
+        This is for what comes from elsewhere, such as a file. Its fields have the right types.
+        """
+
+    @abstractmethod
+    def check_params(self, params: Any) -> None:
+        """Raise ValueError unless params that sound statistics gave can be predicted with."""
+
 
 def is_labelled(weights: Any) -> bool:
     """Return whether weights, dense or CSR of shape (n, K), give each row to one class."""
     return sparse.issparse(weights) and bool((np.diff(weights.indptr) == 1).all())
+
+
+def check_array(
+    name: str, array: Any, *shapes: tuple[int, ...], least: float = -np.inf, most: float = np.inf
+) -> None:
+    """Raise ValueError unless an array has one of the shapes and finite entries in the range.
+
+    Examples
+    --------
+    >>> check_array("weight", np.array([1.0, -1.0]), (2,), least=0.0)
+    Traceback (most recent call last):
+    ...
+    ValueError: weight holds -1.0: expected at least 0.0
+    """
+    if not isinstance(array, np.ndarray) or array.dtype != np.float64:
+        raise ValueError(f"{name} is no array of float64")
+    if array.shape not in shapes:
+        expected = " or ".join(map(str, shapes))
+        raise ValueError(f"{name} has shape {array.shape}: expected {expected}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds NaN or infinity")
+    if array.min(initial=np.inf) < least:
+        raise ValueError(f"{name} holds {array.min()}: expected at least {least}")
+    if array.max(initial=-np.inf) > most:
+        raise ValueError(f"{name} holds {array.max()}: expected at most {most}")
+
+
+def check_is(statistics: Any, kind: type) -> None:
+    """Raise ValueError unless statistics are of the family's own kind."""
+    if type(statistics) is not kind:
+        raise ValueError("the statistics are those of another family")
+
+
+def check_shares(name: str, totals: Array) -> None:
+    """Raise ValueError unless the totals of probabilities are all 1, up to rounding.
+
+    Examples
+    --------
+    >>> check_shares("p(word | y)", np.array([1.0, 0.7]))
+    Traceback (most recent call last):
+    ...
+    ValueError: p(word | y) sums to 0.7: expected 1
+    """
+    wrong = ~(np.abs(totals - 1.0) <= 1e-6)  # NaN is wrong too
+    if wrong.any():
+        raise ValueError(f"{name} sums to {totals[wrong][0]}: expected 1")
 
 
 @dataclass(frozen=True)
@@ -187,3 +257,7 @@ class Smoothed(Family):
     def adopt(self, other: Self) -> Self:
         """Make alpha an array, as `bind` does."""
         return replace(self, alpha=np.asarray(self.alpha, dtype=np.float64))
+
+    def check(self, statistics: Any, K: int, d: int) -> None:
+        """Check alpha; the sums are for the families to check."""
+        check_array("alpha", self.alpha, (), (d,), least=0.0)

@@ -14,7 +14,7 @@ from sklearn.preprocessing import binarize
 from tacit import engine
 from tacit.bags import Bags, Smoothing, bags, by_column
 from tacit.em import Sums
-from tacit.families.base import ROUNDING, Expected
+from tacit.families.base import ROUNDING, Expected, check_array, check_is, check_shares
 from tacit.families.linear import Linear, Logs, Ratios
 from tacit.numerics import Array, dot, expected_log, log, ratio, times
 from tacit.rows import Cells, Rows, cells
@@ -276,6 +276,23 @@ class Bernoulli(Linear):
     def n_parameters(self, params: Params) -> int:
         """Return K d."""
         return int(params.counts.size)
+
+    def check(self, statistics: Any, K: int, d: int) -> None:
+        """Check the counts and how values are made zeros and ones."""
+        super().check(statistics, K, d)
+        check_is(statistics, Counts)
+        if self.binarize is not None and not np.isfinite(self.binarize):
+            raise ValueError(f"binarize is {self.binarize}: expected a finite number")
+        check_array("ones", statistics.ones, (K, d), least=0.0)
+        if statistics.given_zeros is None:
+            check_array("seen", statistics.seen, (K, 1), least=0.0)
+        else:
+            check_array("seen", statistics.seen, (K, 1), (K, d), least=0.0)
+            check_array("given_zeros", statistics.given_zeros, (K, d), least=0.0)
+
+    def check_params(self, params: Params) -> None:
+        """Check that ones and zeros are all there is."""
+        check_shares("p(x | y)", np.exp(params.log_p) + np.exp(params.log_not))
 
 
 def _check_binary(X: Any) -> Any:

@@ -14,7 +14,15 @@ from scipy import sparse
 from tacit import engine
 from tacit.codes import Codes
 from tacit.em import Sums
-from tacit.families.base import ROUNDING, Expected, Smoothed, is_labelled
+from tacit.families.base import (
+    ROUNDING,
+    Expected,
+    Smoothed,
+    check_array,
+    check_is,
+    check_shares,
+    is_labelled,
+)
 from tacit.numerics import Array, expected_log, log, ratio
 from tacit.rows import Rows
 
@@ -22,6 +30,7 @@ __all__ = ["Categorical"]
 
 # The largest code of a category: each takes a line in a table, so more is a mistake.
 MOST = 10_000_000
+UNKNOWN = ("missing", "error")
 
 
 @dataclass(frozen=True)
@@ -220,6 +229,20 @@ class Categorical(Smoothed):
         """Return K sum_j (v_j - 1), of the categories that are not impossible in every class."""
         possible = int((params.log_p > -np.inf).any(axis=1).sum())
         return int(params.log_p.shape[1]) * (possible - len(self.sizes))
+
+    def check(self, statistics: Any, K: int, d: int) -> None:
+        """Check the counts and the numbers of categories."""
+        super().check(statistics, K, d)
+        check_is(statistics, Counts)
+        if len(self.sizes) != d or min(self.sizes) < 1 or self.handle_unknown not in UNKNOWN:
+            raise ValueError(f"sizes or handle_unknown do not fit {d} columns of categories")
+        if (self._sizes(np.zeros((1, d))) > self.sizes).any():
+            raise ValueError("sizes are below min_categories")
+        check_array("counts", statistics.counts, (sum(self.sizes), K), least=0.0)
+
+    def check_params(self, params: Params) -> None:
+        """Check that the categories of each feature are all there is."""
+        check_shares("p(category | y)", np.add.reduceat(np.exp(params.log_p), self._offsets()))
 
 
 def _whole(X: Any) -> bool:

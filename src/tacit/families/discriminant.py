@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tacit.families.gaussian import EPS, Centred, Normal, by_class
+from tacit.families.base import check_array, check_is
+from tacit.families.gaussian import EPS, LARGEST, Centred, Normal, by_class
 from tacit.numerics import Array, ratio
 from tacit.rows import Cells
 
@@ -78,6 +79,11 @@ class Discriminant(Normal):
 
     tied: bool = True
 
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """Whether the classes share one covariance is a part of it."""
+        return Discriminant, self.tied
+
     def adopt(self, other: Self) -> Self:
         """Take the constants of the data from another family."""
         if self.tied != other.tied:
@@ -140,13 +146,14 @@ class Discriminant(Normal):
         shift = ratio(statistics.sums, n, 0.0)
         mean = statistics.pilot + shift
         centre = (n * mean).sum(axis=0) / total
-        moved, scatter = outer(n * shift, shift), statistics.scatter
+        scatter = statistics.scatter
         # No less than the rounding of the sums.
         least = 4.0 * EPS * scatter * np.eye(scatter.shape[1])
         if self.tied:
-            covariance = (scatter - moved.sum(axis=0) + least) / total
+            moved = np.einsum("ki,kj->ij", n * shift, shift)  # no table for each class
+            covariance = (scatter - moved + least) / total
         else:
-            within = scatter - moved + least
+            within = scatter - outer(n * shift, shift) + least
             between = np.where(n > 0, mean - centre, 0.0)
             everywhere = (within.sum(axis=0) + (n * between).T @ between) / total
             covariance = ratio(within, n[:, :, None], everywhere)
@@ -194,6 +201,21 @@ class Discriminant(Normal):
         """Return K d for the means and d (d + 1) / 2 for each covariance."""
         K, d = params.mean.shape
         return int(K * d + (1 if self.tied else K) * d * (d + 1) // 2)
+
+    def check(self, statistics: Any, K: int, d: int) -> None:
+        """Check the sums."""
+        super().check(statistics, K, d)
+        check_is(statistics, Moments)
+        check_array("weight", statistics.weight, (K,), least=0.0)
+        check_array("pilot", statistics.pilot, (K, d))
+        check_array("sums", statistics.sums, (K, d))
+        check_array("scatter", statistics.scatter, (1 if self.tied else K, d, d))
+
+    def check_params(self, params: Params) -> None:
+        """Check the means, and that the covariances are positive definite."""
+        check_array("mean", params.mean, params.mean.shape, least=-LARGEST, most=LARGEST)
+        check_array("covariance", params.covariance, params.covariance.shape)
+        whiten(params.covariance)
 
 
 def whiten(covariance: Array, mask: npt.NDArray[np.bool_] | None = None) -> tuple[Array, Array]:

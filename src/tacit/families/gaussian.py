@@ -13,7 +13,7 @@ from scipy import sparse
 
 from tacit import engine
 from tacit.em import Sums
-from tacit.families.base import Expected, Family, is_labelled
+from tacit.families.base import Expected, Family, check_array, check_is, is_labelled
 from tacit.numerics import Array, ratio
 from tacit.rows import Cells, Rows, cells
 
@@ -29,6 +29,7 @@ SAMPLE = 1024
 NEAR = 10.0
 
 EPS = float(np.finfo(np.float64).eps)
+TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,12 @@ class Normal(Family):
                 f"X holds numbers beyond {LARGEST:g}, whose squares overflow: rescale the features."
             )
         return encoded
+
+    def check(self, statistics: Any, K: int, d: int) -> None:
+        """Check the constants of the data; the sums are for the families to check."""
+        check_array("noise", np.asarray(self.noise, dtype=np.float64), (), least=0.0)
+        check_array("pilot", self.pilot, (d,))
+        check_array("spread", self.spread, (d,), least=0.0)
 
 
 @dataclass(frozen=True)
@@ -281,6 +288,19 @@ class Gaussian(Normal):
     def n_parameters(self, params: Params) -> int:
         """Return 2 K d."""
         return int(2 * params.mean.size)
+
+    def check(self, statistics: Any, K: int, d: int) -> None:
+        """Check the sums."""
+        super().check(statistics, K, d)
+        check_is(statistics, Moments)
+        check_array("weight", statistics.weight, (K, d), least=0.0)
+        for name in ("pilot", "sums", "squares"):
+            check_array(name, getattr(statistics, name), (K, d))
+
+    def check_params(self, params: Params) -> None:
+        """Check that the means are no larger than values can be, and the variances positive."""
+        check_array("mean", params.mean, params.mean.shape, least=-LARGEST, most=LARGEST)
+        check_array("variance", params.variance, params.mean.shape, least=TINY)
 
 
 def n_observed(X: Cells) -> Array:

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from tacit.em import Sums
 from tacit.engine import Wanted
-from tacit.families.base import Expected, Family
+from tacit.families.base import Expected, Family, check_is
 from tacit.numerics import Array
 from tacit.rows import Blocks, Joined, Rows
 
@@ -58,6 +58,11 @@ class Mixed(Family):
     parts: tuple[Part, ...] = ()
     width: int = 0
     takes_sparse: ClassVar[bool] = True
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """The names and kinds of the parts."""
+        return (Mixed, *((part.name, part.family.kind) for part in self.parts))
 
     def _replace(self, families: Any) -> Self:
         parts = zip(self.parts, families, strict=True)
@@ -185,3 +190,19 @@ class Mixed(Family):
     def n_parameters(self, params: Any) -> int:
         """Return the sum over the parts."""
         return sum(p.family.n_parameters(own) for p, own in zip(self.parts, params, strict=True))
+
+    def check(self, statistics: Any, K: int, d: int) -> None:
+        """Check each part, and that its columns are there."""
+        check_is(statistics, Parts)
+        if self.width != d or len(self.parts) != len(statistics.parts):
+            raise ValueError(f"the parts are of {self.width} columns: expected {d}")
+        for part, own in zip(self.parts, statistics.parts, strict=True):
+            there = (part.columns >= 0) & (part.columns < d)
+            if part.columns.ndim != 1 or not part.columns.size or not there.all():
+                raise ValueError(f"part {part.name!r} has columns beyond the {d} that there are")
+            part.family.check(own, K, len(part.columns))
+
+    def check_params(self, params: Any) -> None:
+        """Check each part."""
+        for part, own in zip(self.parts, params, strict=True):
+            part.family.check_params(own)

@@ -13,6 +13,7 @@ from scipy import sparse
 from tacit import engine
 from tacit.bags import Bags, Smoothing, bags, by_column
 from tacit.em import Sums
+from tacit.families.base import check_array, check_is, check_shares
 from tacit.families.linear import Linear, Logs, Ratios, expected_logs
 from tacit.numerics import Array, dot, expected_log, log, ratio
 from tacit.rows import Cells, cells
@@ -183,3 +184,15 @@ class Multinomial(Linear):
     def n_parameters(self, params: Params) -> int:
         """Return K (V - 1)."""
         return int(params.counts.shape[0] * (params.counts.shape[1] - 1))
+
+    def check(self, statistics: Any, K: int, d: int) -> None:
+        """Check the counts."""
+        super().check(statistics, K, d)
+        check_is(statistics, Counts)
+        check_array("words", statistics.words, (K, d), least=0.0)
+        check_array("totals", statistics.totals, (K,), least=0.0)
+        check_array("rows", statistics.rows, (K,), least=0.0)
+
+    def check_params(self, params: Params) -> None:
+        """Check that the words of the vocabulary are all there is."""
+        check_shares("p(word | y)", np.exp(params.log_p).sum(axis=1))

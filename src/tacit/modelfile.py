@@ -1,0 +1,219 @@
+"""Models as files, read without running code: safetensors with a tree of JSON in its metadata.
+
+What there is in a file and what is checked is in docs/model-files.md. The closed list of what a
+file can hold is in `tacit.registry`; how its values are written is in `tacit.records`. Pickle,
+eval, imports and attributes by a name from the file have no part in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import numpy as tensors
+from safetensors import safe_open
+from sklearn.utils.validation import check_is_fitted
+
+from tacit import engine
+from tacit.base import EMEstimator
+from tacit.files import replaced
+from tacit.naivebayes import Params
+from tacit.numerics import Array
+from tacit.records import decode, encode, fits
+from tacit.registry import RECORDS, Saved
+from tacit.supervision import Classifier
+
+__all__ = ["FORMAT", "ModelFileError", "load", "save"]
+
+FORMAT = 1
+KEY = "tacit"  # of the metadata
+
+# The largest header that is read: what is long in a model is in tensors.
+LARGEST_HEADER = 1 << 22
+
+# What a fit says of itself, apart from what it says of its rows.
+FACTS = {
+    **dict.fromkeys(("trace_", "lower_bounds_", "start_objectives_"), Array),
+    **dict.fromkeys(("objective_", "log_likelihood_", "lower_bound_"), float),
+    **dict.fromkeys(("n_iter_", "n_best_starts_"), int),
+    "converged_": bool,
+}
+
+
+class ModelFileError(ValueError):
+    """A file is not a model file, is damaged, or holds what no model of tacit can be."""
+
+
+def save(estimator: EMEstimator, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator; see `EMEstimator.save`."""
+    check_is_fitted(estimator)
+    if type(estimator) not in (record.type for record in RECORDS.values()):
+        raise TypeError(f"{type(estimator).__name__} is no class of tacit: pickle it instead.")
+    classes, order = None, None
+    if isinstance(estimator, Classifier):
+        classes = estimator.classes_
+        place = {name: code for code, name in enumerate(classes.tolist())}
+        named = np.asarray(estimator._named_classes).tolist()
+        order = np.array([place[name] for name in named], np.int64)
+    saved = Saved(
+        estimator,
+        estimator._model,
+        estimator._statistics,
+        classes,
+        order,
+        estimator.n_features_in_,
+        getattr(estimator, "feature_names_in_", None),
+        {n: v for n, v in vars(estimator).items() if n in FACTS or n in estimator._saved},
+    )
+    try:
+        with _quietly():
+            _params(estimator, saved)  # what cannot be read is not written
+    except ValueError as error:
+        raise ValueError(f"This {type(estimator).__name__} cannot be saved: {error}.") from error
+    tree, arrays = encode(saved, RECORDS)
+    text = json.dumps(
+        {"format": FORMAT, "version": version("tacit"), "model": tree}, sort_keys=True
+    )
+    data = tensors.save(arrays, {KEY: text})
+    if int.from_bytes(data[:8], "little") > LARGEST_HEADER:
+        raise ValueError("The parameters are too long to be saved: give arrays instead of lists.")
+    with replaced(path) as file:
+        file.write(data)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read an estimator that `save` wrote. No code from the file runs.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    estimator
+        It predicts the same bits, and can go on with `partial_fit` or a warm start. What it knew
+        of its training rows (`label_distributions_`, `transduction_`) is not kept; parameters
+        that are no data (`callback`, functions, random states) and those about the process
+        (`n_jobs`, `verbose`) have their defaults.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not a model file, damaged, or of a later format.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import tacit
+    >>> path = Path(tempfile.mkdtemp()) / "model.safetensors"
+    >>> tacit.GaussianNB().fit([[1.0], [3.0]], ["low", "high"]).save(path)
+    >>> tacit.load(path).predict([[1.2]])
+    array(['low'], dtype='<U4')
+    """
+    path = Path(path)
+    if path.exists() and not path.is_file():
+        raise ModelFileError(f"{path} is no ordinary file: name a file that model.save wrote.")
+    try:
+        tree, arrays = _read(path)
+        with _quietly():
+            return _restored(decode(tree, arrays, RECORDS))
+    except (ModelFileError, OSError, MemoryError):
+        raise
+    except Exception as error:  # whatever trips over the contents, they are what is wrong
+        reason = " ".join(str(error).split()).rstrip(".")  # some errors have several lines
+        raise ModelFileError(
+            f"{path} is no sound model file: {reason}. Save the model again with model.save."
+        ) from error
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Compute as in a fit, without the warnings that the fit has given."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"), engine.one_blas_thread():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _read(path: Path) -> tuple[Any, dict[str, npt.NDArray[Any]]]:
+    """Return the tree and the arrays of a file; its size bounds the memory that this takes."""
+    with path.open("rb") as start:
+        if int.from_bytes(start.read(8), "little") > LARGEST_HEADER:
+            raise ValueError("its header is too long")
+    with safe_open(path, framework="np") as file:
+        text = (file.metadata() or {}).get(KEY)
+        if text is None:
+            raise ValueError(f"it has no {KEY!r} in its metadata")
+        content = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+        found = content.get("format") if isinstance(content, dict) else None
+        if type(found) is not int or found < 1:
+            raise ValueError("it does not say its format")
+        if found > FORMAT:
+            raise ModelFileError(
+                f"{path} has format {found!s:.40} of a newer tacit, and this one reads {FORMAT}: "
+                "upgrade tacit."
+            )
+        if set(content) != {"format", "version", "model"}:
+            raise ValueError(f"it is not of format {FORMAT}")
+        return content["model"], {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("it has a key twice")
+    return found
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"it holds {constant} as a number")
+
+
+def _params(estimator: EMEstimator, saved: Saved) -> Params:
+    """Return the params that follow; ValueError if the estimator is not that of the model."""
+    if estimator._kind() != saved.model.family.kind:
+        raise ValueError("its parameters are not those of the fit")
+    return saved.model.restore(saved.statistics, len(saved.statistics.classes), estimator._width())
+
+
+def _restored(saved: Saved) -> EMEstimator:
+    """Return the estimator; ValueError if something does not fit."""
+    if not isinstance(saved, Saved):
+        raise ValueError("it holds no estimator")
+    estimator, K = saved.estimator, saved.statistics.classes.size
+    if saved.n_features_in < 1 or K < 1:
+        raise ValueError("it has no columns or no classes")
+    estimator.n_features_in_ = saved.n_features_in
+    names = saved.feature_names_in
+    if names is not None:
+        if names.dtype != object or names.shape != (saved.n_features_in,):
+            raise ValueError("the names of its columns are not as many as these")
+        estimator.feature_names_in_ = names
+    hints = {**FACTS, **estimator._saved}
+    for name, value in saved.more.items():
+        if name not in hints or not fits(value, hints[name]):
+            raise ValueError(f"{name} is not what it should be")
+    estimator._set(saved.more)
+    classes: npt.NDArray[Any] = np.arange(K)
+    if isinstance(estimator, Classifier):
+        classes, order = saved.classes, saved.order  # type: ignore[assignment]
+        if classes is None or not np.array_equal(np.unique(classes), classes) or len(classes) != K:
+            raise ValueError(f"the names of its classes are not {K}, sorted and different")
+        if order is None or not np.array_equal(np.sort(order), np.arange(K)):
+            raise ValueError("the order of its classes is none")
+        estimator.classes_, estimator._named_classes = classes, classes[order]
+    elif saved.classes is not None or saved.order is not None:
+        raise ValueError("it names classes that it does not have")
+    params = _params(estimator, saved)
+    estimator._set(estimator._attributes(saved.model, params, saved.statistics))
+    estimator._fitted_on = classes.tolist(), estimator._width()
+    return estimator

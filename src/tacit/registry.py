@@ -1,0 +1,139 @@
+"""The closed list of what a model file can hold, and how estimators become fields and back.
+
+A class that is not in `RECORDS` is neither written nor made. Most are records of arrays whose
+fields speak for themselves; for estimators and vectorizers it is said here what is kept of them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit import classifiers, families, mixtures
+from tacit.base import EMEstimator
+from tacit.families import bernoulli, categorical, discriminant, gaussian, mixed, multinomial
+from tacit.naivebayes import ClassCounts, NaiveBayes
+from tacit.records import Record, plain
+from tacit.text import CountVectorizer
+
+__all__ = ["RECORDS", "Saved"]
+
+# Parameters that are about the process, not about the model.
+PROCESS = {"callback", "n_jobs", "verbose"}
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What is kept of an estimator; all else follows from it.
+
+    Attributes
+    ----------
+    estimator : EMEstimator
+        Its parameters.
+    model, statistics
+        The fitted model and its counts, from which the parameters of the distributions follow.
+    classes : ndarray of shape (K,), or None
+        The names of the classes, if they have any.
+    order : ndarray of shape (K,), or None
+        The order in which the user named them.
+    n_features_in : int
+        The number of columns that `predict` takes.
+    feature_names_in : ndarray of str, or None
+        Their names.
+    more : dict
+        Other attributes: the facts of the fit, and those that the estimator asks to be kept.
+    """
+
+    estimator: EMEstimator
+    model: NaiveBayes
+    statistics: ClassCounts
+    classes: npt.NDArray[Any] | None
+    order: npt.NDArray[np.int64] | None
+    n_features_in: int
+    feature_names_in: npt.NDArray[Any] | None
+    more: dict[str, Any]
+
+
+def _estimator(cls: type[EMEstimator]) -> Record:
+    """Return the record of an estimator: its parameters, those aside that are not data."""
+
+    def take(estimator: EMEstimator) -> dict[str, Any]:
+        given = estimator.get_params(deep=False).items()
+        state = np.random.RandomState | np.random.Generator
+        kept = {n: v for n, v in given if not (callable(v) or isinstance(v, state))}
+        return {name: value for name, value in kept.items() if name not in PROCESS}
+
+    def make(fields: dict[str, Any]) -> EMEstimator:
+        if PROCESS & set(fields):
+            raise ValueError(f"it sets one of {sorted(PROCESS)}")
+        estimator = cls(**fields)
+        estimator._validate_params()
+        return estimator
+
+    return Record(cls, take, make)
+
+
+def _take_vectorizer(vectorizer: CountVectorizer) -> dict[str, Any]:
+    fields = {n: v for n, v in vectorizer.get_params().items() if n not in PROCESS}
+    own = [name for name, value in fields.items() if callable(value) and name != "dtype"]
+    if own:
+        raise ValueError(f"CountVectorizer has a function as {own[0]}, which cannot be saved.")
+    words = getattr(vectorizer, "vocabulary_", None)
+    ordered = None if words is None else sorted(words, key=words.__getitem__)
+    fixed = None if fields["vocabulary"] is None else ordered
+    dtype = np.dtype(fields["dtype"]).name
+    return {**fields, "dtype": dtype, "vocabulary": fixed, "words": ordered}
+
+
+def _make_vectorizer(fields: dict[str, Any]) -> CountVectorizer:
+    words, dtype = fields.pop("words"), fields.pop("dtype")
+    if dtype not in ("int64", "int32", "float64", "float32"):
+        raise ValueError(f"CountVectorizer has dtype {dtype!r}")
+    vectorizer = CountVectorizer(**fields, dtype=np.dtype(dtype).type)
+    vectorizer._validate_params()
+    re.compile(vectorizer.token_pattern or "")
+    if words is None:
+        return vectorizer
+    vectorizer.vocabulary_ = {word: column for column, word in enumerate(words)}
+    vectorizer.fixed_vocabulary_ = vectorizer.vocabulary is not None
+    if not words or not all(type(word) is str for word in words):
+        raise ValueError("CountVectorizer has a vocabulary that is no list of words")
+    if len(vectorizer.vocabulary_) < len(words):
+        raise ValueError("CountVectorizer has a word twice in its vocabulary")
+    return vectorizer
+
+
+RECORDS: dict[str, Record] = {
+    "Saved": plain(Saved),
+    "NaiveBayes": plain(NaiveBayes),
+    "ClassCounts": plain(ClassCounts),
+    "Bernoulli": plain(families.Bernoulli),
+    "BernoulliCounts": plain(bernoulli.Counts),
+    "Categorical": plain(families.Categorical),
+    "CategoricalCounts": plain(categorical.Counts),
+    "Multinomial": plain(families.Multinomial),
+    "MultinomialCounts": plain(multinomial.Counts),
+    "Gaussian": plain(families.Gaussian),
+    "GaussianMoments": plain(gaussian.Moments),
+    "Discriminant": plain(families.Discriminant),
+    "DiscriminantMoments": plain(discriminant.Moments),
+    "Mixed": plain(families.Mixed),
+    "Part": plain(mixed.Part),
+    "Parts": plain(mixed.Parts),
+    "CountVectorizer": Record(CountVectorizer, _take_vectorizer, _make_vectorizer),
+    "BernoulliNB": _estimator(classifiers.BernoulliNB),
+    "CategoricalNB": _estimator(classifiers.CategoricalNB),
+    "MultinomialNB": _estimator(classifiers.MultinomialNB),
+    "GaussianNB": _estimator(classifiers.GaussianNB),
+    "GaussianDiscriminant": _estimator(classifiers.GaussianDiscriminant),
+    "MixedNB": _estimator(classifiers.MixedNB),
+    "BernoulliMixture": _estimator(mixtures.BernoulliMixture),
+    "CategoricalMixture": _estimator(mixtures.CategoricalMixture),
+    "MultinomialMixture": _estimator(mixtures.MultinomialMixture),
+    "GaussianMixture": _estimator(mixtures.GaussianMixture),
+    "MixedMixture": _estimator(mixtures.MixedMixture),
+}
