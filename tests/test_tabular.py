@@ -1,6 +1,9 @@
 """Tables as people have them: kinds of columns, data frames, what explains a label."""
 
+import copy
+import dataclasses
 import datetime
+import pickle
 import warnings
 
 import numpy as np
@@ -21,8 +24,9 @@ from tacit import (
     MultinomialNB,
     TableClassifier,
     TableMixture,
+    load,
 )
-from tacit.columns import CellError, columns_of, infer, is_missing
+from tacit.columns import CellError, Column, columns_of, infer, is_missing
 from tacit.text import CountVectorizer
 
 TABLE = {
@@ -307,6 +311,51 @@ def test_scikit_learn_around_it():
     model.fit(frame, y)
     assert "the" not in model.columns_[3].vectorizer.vocabulary_
     assert not hasattr(vectorizer, "vocabulary_")
+
+
+@pytest.mark.parametrize("kind", ["classifier", "mixture"])
+def test_model_files(kind, tmp_path):
+    model = TableClassifier(vectorizer=CountVectorizer(stop_words="english"), kinds={"no": "out"})
+    model = TableMixture(2, random_state=0) if kind == "mixture" else model
+    labels = pl.Series("topic", [["a", "b"][i % 2] if i < 12 else None for i in range(40)])
+    model.fit(TABLE, labels)
+    path, again = tmp_path / "model", tmp_path / "again"
+    model.save(path)
+    loaded = load(path)
+    loaded.save(again)
+    assert path.read_bytes() == again.read_bytes()
+    np.testing.assert_array_equal(loaded.predict_proba(TABLE), model.predict_proba(TABLE))
+    assert [(c.name, c.kind, c.note) for c in loaded.columns_] == [
+        (c.name, c.kind, c.note) for c in model.columns_
+    ]
+    row = {name: cells[5] for name, cells in TABLE.items()}
+    assert loaded.explain(row) == model.explain(row)
+    if kind == "classifier":
+        assert loaded.label_name_ == "topic"
+        assert str(loaded.unlabeled_help_) == str(model.unlabeled_help_)
+        assert loaded.top_features("a") == model.top_features("a")
+    pickled = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(pickled.predict_proba(TABLE), model.predict_proba(TABLE))
+
+
+def test_hostile_columns_are_refused(tmp_path):
+    model = TableClassifier(unlabeled_weight=1.0).fit(TABLE, LABELS)
+    path = tmp_path / "model"
+    text = model.columns_[3]
+    short = clone(text.vectorizer).set_params(vocabulary=["game", "song"])
+    short.fit(["game song"])
+    for swap in (
+        dataclasses.replace(text, vectorizer=short),
+        Column("text", "number"),
+        Column("text", "category", categories=("a",)),
+    ):
+        broken = copy.copy(model)
+        broken._columns = tuple(swap if c is text else c for c in model.columns_)
+        with pytest.raises(ValueError, match="cannot be saved"):
+            broken.save(path)
+    for fields in ({"kind": "text"}, {"kind": "fish"}, {"kind": "yes/no"}):
+        with pytest.raises(ValueError, match="Column 'x'"):
+            Column("x", **fields)
 
 
 cell = st.one_of(

@@ -7,7 +7,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from numbers import Integral, Real
 from operator import index
 from typing import Any, ClassVar, TypeVar
@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit import em, engine, starts
 from tacit.callbacks import CallbackSupportMixin, Reporter
+from tacit.checkpoints import Keeper
 from tacit.families import Family
 from tacit.labels import Labels
 from tacit.naivebayes import (
@@ -80,6 +81,9 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     n_jobs: int | None = None
     verbose: int = 0
     callback: Any = None
+    checkpoint: Any = None
+    checkpoint_every: float = 60.0
+    resume: bool = False
 
     _inits: ClassVar[dict[str, str]] = {}
     # Attributes that a model file keeps beside those of all estimators, and their types.
@@ -95,6 +99,9 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
         "callback": [callable, None],
+        "checkpoint": [str, os.PathLike, None],
+        "checkpoint_every": [Interval(Real, 0, None, closed="left")],
+        "resume": ["boolean"],
     }
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -139,6 +146,10 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _kind(self) -> tuple[Any, ...]:
         """Return what kind of family this estimator has (see `Family.kind`)."""
         return self._family().kind
+
+    def _describes(self, family: Family) -> bool:
+        """Return whether a family from elsewhere is one of this estimator."""
+        return self._kind() == family.kind
 
     def _accepts_sparse(self) -> bool:
         return False
@@ -232,10 +243,18 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         if chunks and previous is None and starts.is_random(self.init, labels, weight):
             n_starts = self.n_init
         report = Reporter(self, data, n_starts)
-        found: list[em.Fit[Params, ClassCounts]] = []
-        for number in range(1, n_starts + 1):
-            start = None
-            if chunks and previous is not None:
+        keeper = Keeper(self, X, labels, weight)
+        saved = keeper.take_up(model, len(labels.classes), X.shape[1])
+        first, objectives = 1, list[float]()
+        best: em.Fit[Params, ClassCounts] | None = None
+        if saved is not None:
+            first, rng, best = saved.number, saved.rng(), saved.best_fit(model)
+            objectives = saved.finished.tolist()
+        for number in range(first, n_starts + 1):
+            start, progress = None, None
+            if saved is not None and number == first:
+                progress = em.Progress(saved.statistics, saved.objectives.tolist())
+            elif chunks and previous is not None:
                 start = model.maximize(previous)
             elif chunks and fixed is not None and starts.is_fixed(self.init, labels, weight, loop):
                 start = model.maximize(fixed)
@@ -255,13 +274,17 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
                 tol=self.tol * weight.sum(),
                 callback=watch.after_round,
                 n_jobs=self.n_jobs,
+                progress=progress,
+                save=partial(keeper.save, number, rng, objectives, best),
             )
             watch.end()
-            found.append(run)
+            objectives.append(run.objective)
+            best = run if best is None or run.objective > best.objective else best
             if watch.stopped or run.interrupted:
                 break
-        objectives = np.array([run.objective for run in found])
-        best = found[int(objectives.argmax())]
+        assert best is not None
+        if not run.interrupted:
+            keeper.end()
         params, statistics = best.params, best.statistics
         if self._exchangeable():  # S20: the same optimum is reported with the same order
             order = np.argsort(-statistics.classes, kind="stable")
@@ -270,8 +293,8 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         self._set(self._attributes(model, params, statistics))
         self._fitted_on: tuple[list[Any], int] = labels.classes.tolist(), X.shape[1]
         same = max(10 * self.tol * weight.sum(), 1e-9 * abs(best.objective))
-        self.start_objectives_ = objectives
-        self.n_best_starts_ = int((objectives >= best.objective - same).sum())
+        self.start_objectives_ = np.array(objectives)
+        self.n_best_starts_ = int((self.start_objectives_ >= best.objective - same).sum())
         self.trace_ = np.array(best.trace)
         self.lower_bounds_ = self.trace_ / weight.sum()
         self.n_iter_ = len(best.trace)

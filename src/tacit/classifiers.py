@@ -334,6 +334,11 @@ class TableClassifier(DiscreteClassifier, TableKind):
 
     unlabeled_weight: Any = "auto"
 
+    _saved: ClassVar[dict[str, Any]] = {
+        **TableKind._saved,
+        "label_name_": str | None,
+        "unlabeled_help_": UnlabeledHelp,
+    }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "unlabeled_weight": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
     }

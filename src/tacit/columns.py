@@ -78,6 +78,22 @@ class Column:
     categories: tuple[str, ...] = ()
     vectorizer: CountVectorizer | None = None
 
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS or (self.kind == "text") != (self.vectorizer is not None):
+            raise ValueError(
+                f"Column {self.name!r} of kind {self.kind!r} has what another kind has."
+            )
+        named = {"category": len(self.categories), "yes/no": 2}.get(self.kind, 0)
+        if len(self.categories) != named or len(set(self.categories)) < named:
+            raise ValueError(
+                f"Column {self.name!r} of kind {self.kind!r} has {self.categories[:5]}."
+            )
+
+    @property
+    def width(self) -> int:
+        """How many columns of numbers it becomes."""
+        return 1 if self.vectorizer is None else len(self.vectorizer.vocabulary_)
+
 
 def columns_of(table: Any) -> dict[str, Any]:
     """Return the columns of a table by their names.

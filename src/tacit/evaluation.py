@@ -172,7 +172,8 @@ def cross_validate(
     for held in folds(labels.codes, n_folds):
         hidden = known.copy()
         hidden[held] = -1 if hidden.ndim == 1 else 1.0
-        model = clone(classifier).set_params(**mark, callback=None, verbose=0)
+        alone = {"callback": None, "checkpoint": None, "resume": False, "verbose": 0}
+        model = clone(classifier).set_params(**mark, **alone)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # good enough to compare by
             model.fit(X, hidden, sample_weight=weight)

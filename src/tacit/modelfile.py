@@ -7,37 +7,27 @@ eval, imports and attributes by a name from the file have no part in it.
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import numpy as tensors
-from safetensors import safe_open
 from sklearn.utils.validation import check_is_fitted
 
 from tacit import engine
 from tacit.base import EMEstimator
-from tacit.files import replaced
+from tacit.container import ModelFileError, read, write
 from tacit.naivebayes import Params
 from tacit.numerics import Array
-from tacit.records import decode, encode, fits
+from tacit.records import fits
 from tacit.registry import RECORDS, Saved
 from tacit.supervision import Classifier
 
-__all__ = ["FORMAT", "ModelFileError", "load", "save"]
-
-FORMAT = 1
-KEY = "tacit"  # of the metadata
-
-# The largest header that is read: what is long in a model is in tensors.
-LARGEST_HEADER = 1 << 22
+__all__ = ["ModelFileError", "load", "save"]
 
 # What a fit says of itself, apart from what it says of its rows.
 FACTS = {
@@ -46,10 +36,6 @@ FACTS = {
     **dict.fromkeys(("n_iter_", "n_best_starts_"), int),
     "converged_": bool,
 }
-
-
-class ModelFileError(ValueError):
-    """A file is not a model file, is damaged, or holds what no model of tacit can be."""
 
 
 def save(estimator: EMEstimator, path: str | os.PathLike[str]) -> None:
@@ -78,15 +64,7 @@ def save(estimator: EMEstimator, path: str | os.PathLike[str]) -> None:
             _params(estimator, saved)  # what cannot be read is not written
     except ValueError as error:
         raise ValueError(f"This {type(estimator).__name__} cannot be saved: {error}.") from error
-    tree, arrays = encode(saved, RECORDS)
-    text = json.dumps(
-        {"format": FORMAT, "version": version("tacit"), "model": tree}, sort_keys=True
-    )
-    data = tensors.save(arrays, {KEY: text})
-    if int.from_bytes(data[:8], "little") > LARGEST_HEADER:
-        raise ValueError("The parameters are too long to be saved: give arrays instead of lists.")
-    with replaced(path) as file:
-        file.write(data)
+    write(path, saved, RECORDS)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -124,16 +102,20 @@ def load(path: str | os.PathLike[str]) -> Any:
     if path.exists() and not path.is_file():
         raise ModelFileError(f"{path} is no ordinary file: name a file that model.save wrote.")
     try:
-        tree, arrays = _read(path)
         with _quietly():
-            return _restored(decode(tree, arrays, RECORDS))
+            return _restored(read(path, RECORDS))
     except (ModelFileError, OSError, MemoryError):
         raise
     except Exception as error:  # whatever trips over the contents, they are what is wrong
-        reason = " ".join(str(error).split()).rstrip(".")  # some errors have several lines
         raise ModelFileError(
-            f"{path} is no sound model file: {reason}. Save the model again with model.save."
+            f"{path} is no sound model file: {_line(error)}. Save the model again with model.save."
         ) from error
+
+
+def _line(error: Exception) -> str:
+    """Return what an error says in a short line; parts of it may come from the file."""
+    text = " ".join(str(error)[:400].split()).rstrip(".")
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 @contextmanager
@@ -144,43 +126,9 @@ def _quietly() -> Iterator[None]:
         yield
 
 
-def _read(path: Path) -> tuple[Any, dict[str, npt.NDArray[Any]]]:
-    """Return the tree and the arrays of a file; its size bounds the memory that this takes."""
-    with path.open("rb") as start:
-        if int.from_bytes(start.read(8), "little") > LARGEST_HEADER:
-            raise ValueError("its header is too long")
-    with safe_open(path, framework="np") as file:
-        text = (file.metadata() or {}).get(KEY)
-        if text is None:
-            raise ValueError(f"it has no {KEY!r} in its metadata")
-        content = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
-        found = content.get("format") if isinstance(content, dict) else None
-        if type(found) is not int or found < 1:
-            raise ValueError("it does not say its format")
-        if found > FORMAT:
-            raise ModelFileError(
-                f"{path} has format {found!s:.40} of a newer tacit, and this one reads {FORMAT}: "
-                "upgrade tacit."
-            )
-        if set(content) != {"format", "version", "model"}:
-            raise ValueError(f"it is not of format {FORMAT}")
-        return content["model"], {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("it has a key twice")
-    return found
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"it holds {constant} as a number")
-
-
 def _params(estimator: EMEstimator, saved: Saved) -> Params:
     """Return the params that follow; ValueError if the estimator is not that of the model."""
-    if estimator._kind() != saved.model.family.kind:
+    if not estimator._describes(saved.model.family):
         raise ValueError("its parameters are not those of the fit")
     return saved.model.restore(saved.statistics, len(saved.statistics.classes), estimator._width())
 

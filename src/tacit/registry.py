@@ -15,15 +15,18 @@ import numpy.typing as npt
 
 from tacit import classifiers, families, mixtures
 from tacit.base import EMEstimator
+from tacit.checkpoints import Best, Checkpoint
+from tacit.columns import Column
+from tacit.evaluation import Evaluation, UnlabeledHelp
 from tacit.families import bernoulli, categorical, discriminant, gaussian, mixed, multinomial
 from tacit.naivebayes import ClassCounts, NaiveBayes
 from tacit.records import Record, plain
 from tacit.text import CountVectorizer
 
-__all__ = ["RECORDS", "Saved"]
+__all__ = ["RECORDS", "Saved", "of_parameters"]
 
 # Parameters that are about the process, not about the model.
-PROCESS = {"callback", "n_jobs", "verbose"}
+PROCESS = {"callback", "checkpoint", "checkpoint_every", "n_jobs", "resume", "verbose"}
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class Saved:
     more: dict[str, Any]
 
 
-def _estimator(cls: type[EMEstimator]) -> Record:
+def of_parameters(cls: type[EMEstimator]) -> Record:
     """Return the record of an estimator: its parameters, those aside that are not data."""
 
     def take(estimator: EMEstimator) -> dict[str, Any]:
@@ -125,15 +128,22 @@ RECORDS: dict[str, Record] = {
     "Part": plain(mixed.Part),
     "Parts": plain(mixed.Parts),
     "CountVectorizer": Record(CountVectorizer, _take_vectorizer, _make_vectorizer),
-    "BernoulliNB": _estimator(classifiers.BernoulliNB),
-    "CategoricalNB": _estimator(classifiers.CategoricalNB),
-    "MultinomialNB": _estimator(classifiers.MultinomialNB),
-    "GaussianNB": _estimator(classifiers.GaussianNB),
-    "GaussianDiscriminant": _estimator(classifiers.GaussianDiscriminant),
-    "MixedNB": _estimator(classifiers.MixedNB),
-    "BernoulliMixture": _estimator(mixtures.BernoulliMixture),
-    "CategoricalMixture": _estimator(mixtures.CategoricalMixture),
-    "MultinomialMixture": _estimator(mixtures.MultinomialMixture),
-    "GaussianMixture": _estimator(mixtures.GaussianMixture),
-    "MixedMixture": _estimator(mixtures.MixedMixture),
+    "Checkpoint": plain(Checkpoint),
+    "Best": plain(Best),
+    "Column": plain(Column),
+    "Evaluation": plain(Evaluation),
+    "UnlabeledHelp": plain(UnlabeledHelp),
+    "BernoulliNB": of_parameters(classifiers.BernoulliNB),
+    "CategoricalNB": of_parameters(classifiers.CategoricalNB),
+    "MultinomialNB": of_parameters(classifiers.MultinomialNB),
+    "GaussianNB": of_parameters(classifiers.GaussianNB),
+    "GaussianDiscriminant": of_parameters(classifiers.GaussianDiscriminant),
+    "MixedNB": of_parameters(classifiers.MixedNB),
+    "BernoulliMixture": of_parameters(mixtures.BernoulliMixture),
+    "CategoricalMixture": of_parameters(mixtures.CategoricalMixture),
+    "MultinomialMixture": of_parameters(mixtures.MultinomialMixture),
+    "GaussianMixture": of_parameters(mixtures.GaussianMixture),
+    "MixedMixture": of_parameters(mixtures.MixedMixture),
+    "TableClassifier": of_parameters(classifiers.TableClassifier),
+    "TableMixture": of_parameters(mixtures.TableMixture),
 }

@@ -33,6 +33,14 @@ SHARED = {
         If positive, each round prints a line to stderr.
     callback : callable, default=None
         Called after each round as ``callback(round, objective, seconds)``; True ends the rounds.
+    checkpoint : path, default=None
+        A file for the state of the fit, so that one that was killed can be taken up; it is removed
+        when the fit is done. (Ctrl-C keeps the best parameters so far in the estimator.)
+    checkpoint_every : float, default=60.0
+        How many seconds at least lie between two writings of it.
+    resume : bool, default=False
+        Whether to go on from what is in `checkpoint`, if it is there: the bits of the result are
+        those of a fit that was never interrupted.
 """,
     "em_attributes": """
     trace_ : ndarray of shape (n_iter_,)

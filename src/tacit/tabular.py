@@ -66,6 +66,8 @@ class TableKind(EMEstimator):
         "vectorizer": [CountVectorizer, None],
     }
 
+    _saved: ClassVar[dict[str, Any]] = {"_columns": tuple[Column, ...]}
+
     @property
     def columns_(self) -> tuple[Column, ...]:
         """What each column is taken for."""
@@ -91,8 +93,7 @@ class TableKind(EMEstimator):
     def _family(self) -> Family:
         parts, start = [], 0
         for name, family, columns in self._groups():
-            first = columns[0].vectorizer
-            width = len(columns) if first is None else len(first.vocabulary_)
+            width = sum(column.width for column in columns)
             parts.append(Part(name, family, np.arange(start, start + width)))
             start += width
         return Mixed(tuple(parts))
@@ -128,6 +129,18 @@ class TableKind(EMEstimator):
             left = "; ".join(f"{c.name} {c.note}" for c in self._columns)
             raise ValueError(f"No column is left to learn from ({left}). Say kinds={{...}}.")
         return Joined(tuple(blocks))
+
+    def _describes(self, family: Family) -> bool:
+        own = self._family()
+        if own.kind != family.kind:
+            return False
+        assert isinstance(own, Mixed)
+        assert isinstance(family, Mixed)
+        pairs = zip(own.parts, family.parts, strict=True)
+        return all(np.array_equal(a.columns, b.columns) for a, b in pairs)
+
+    def _width(self) -> int:
+        return sum(column.width for _, _, columns in self._groups() for column in columns)
 
     def prepare(self, X: Any) -> Prepared:
         """Return a table whose columns are known and encoded, for several fits to the same rows.
