@@ -130,10 +130,15 @@ def load(path: str | os.PathLike[str]) -> Any:
     except (ModelFileError, OSError, MemoryError):
         raise
     except Exception as error:  # whatever trips over the contents, they are what is wrong
-        reason = " ".join(str(error).split()).rstrip(".")  # some errors have several lines
         raise ModelFileError(
-            f"{path} is no sound model file: {reason}. Save the model again with model.save."
+            f"{path} is no sound model file: {_line(error)}. Save the model again with model.save."
         ) from error
+
+
+def _line(error: Exception) -> str:
+    """Return what an error says in a short line; parts of it may come from the file."""
+    text = " ".join(str(error)[:400].split()).rstrip(".")
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 @contextmanager
