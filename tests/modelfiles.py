@@ -51,14 +51,16 @@ def is_read_or_refused(path: Path) -> bool:
     except tacit.ModelFileError as error:
         said = str(error)
         assert str(path) in said
-        assert "\n" not in said
+        assert said.isprintable()
+        assert len(said) < 1000
         return False
     if model.n_features_in_ > 1000:  # columns that no part describes take no room in a file
         return True
     X = np.zeros((2, model.n_features_in_))
     X[1] = np.nan
-    proba = model.predict_proba(X)
+    with np.errstate(over="ignore"):  # a row can be as good as impossible
+        proba, joint = model.predict_proba(X), model.predict_joint_log_proba(X)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-6)
-    assert not np.isnan(model.predict_joint_log_proba(X)).any()
+    assert not np.isnan(joint).any()
     model.save(path)
     return True

@@ -8,7 +8,9 @@ import pickle
 import struct
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -20,8 +22,8 @@ import tacit
 from cases import CASES, K, hide
 from modelfiles import GOLDEN, at, is_read_or_refused, pack, places, unpack
 from robust import every_family, few_rounds
-from tacit.records import decode, encode
-from tacit.registry import RECORDS
+from tacit.records import decode, encode, plain
+from tacit.registry import RECORDS, of_parameters
 from tacit.text import CountVectorizer
 
 pytestmark = few_rounds
@@ -230,6 +232,35 @@ def test_vectorizers_are_kept():
         encode(CountVectorizer(tokenizer=str.split, token_pattern=None), RECORDS)
 
 
+@dataclass(frozen=True)
+class Column:
+    name: str
+    share: float
+    values: tuple[str, ...]
+    words: CountVectorizer | None
+
+
+class Framed(tacit.MultinomialNB):
+    _saved: ClassVar[dict[str, Any]] = {"_columns": tuple[Column, ...]}
+
+
+def test_an_estimator_may_have_more_to_keep(tmp_path, monkeypatch):
+    monkeypatch.setitem(RECORDS, "Column", plain(Column))
+    monkeypatch.setitem(RECORDS, "Framed", of_parameters(Framed))
+    model = Framed().fit([[1, 0], [0, 1]], ["a", "b"])
+    words = CountVectorizer().fit(["one two three"])
+    many = tuple(map(str, range(100)))
+    model._columns = Column("kind", 0.5, many, None), Column("text", 1, (), words)
+    first, second = again(model, tmp_path)._columns
+    assert first == model._columns[0]
+    assert second.words.vocabulary_ == words.vocabulary_
+    content, arrays = unpack(tmp_path / "model")
+    content["model"]["Saved"]["more"]["dict"]["_columns"]["tuple"][0]["Column"]["name"] = 3
+    (tmp_path / "model").write_bytes(pack(content, arrays))
+    with pytest.raises(tacit.ModelFileError, match="Column has name=3: expected str"):
+        tacit.load(tmp_path / "model")
+
+
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_golden_files_are_read(path):
     expected = json.loads((path.parent / "expected.json").read_text())[path.name]
@@ -268,6 +299,7 @@ FOREIGN = {
     "a later format": (pack('{"format":2,"version":"9"}', {}), "format 2.*upgrade"),
     "no format": (pack('{"format":true}', {}), "format"),
     "no estimator": (pack('{"format":1,"version":"","model":{"tuple":[]}}', {}), "estimator"),
+    "escapes": (pack('{"format":1,"version":"","model":{"\\u001b[2J\\ud800":1}}', {}), r"x1b\[2J"),
     "an import": (pack('{"format":1,"version":"","model":{"os.system":{}}}', {}), "unknown kind"),
 }  # fmt: skip
 

@@ -20,7 +20,7 @@ from tacit.columns import Column
 from tacit.evaluation import Evaluation, UnlabeledHelp
 from tacit.families import bernoulli, categorical, discriminant, gaussian, mixed, multinomial
 from tacit.naivebayes import ClassCounts, NaiveBayes
-from tacit.records import Record, plain
+from tacit.records import DTYPES, Record, plain
 from tacit.text import CountVectorizer
 
 __all__ = ["RECORDS", "Saved", "of_parameters"]
@@ -85,28 +85,30 @@ def _take_vectorizer(vectorizer: CountVectorizer) -> dict[str, Any]:
     own = [name for name, value in fields.items() if callable(value) and name != "dtype"]
     if own:
         raise ValueError(f"CountVectorizer has a function as {own[0]}, which cannot be saved.")
-    words = getattr(vectorizer, "vocabulary_", None)
-    ordered = None if words is None else sorted(words, key=words.__getitem__)
-    fixed = None if fields["vocabulary"] is None else ordered
+    given, words = fields["vocabulary"] is not None, None
+    if given or hasattr(vectorizer, "vocabulary_"):
+        words = vectorizer.get_feature_names_out().tolist()
     dtype = np.dtype(fields["dtype"]).name
-    return {**fields, "dtype": dtype, "vocabulary": fixed, "words": ordered}
+    return {**fields, "dtype": dtype, "vocabulary": given, "words": words}
 
 
 def _make_vectorizer(fields: dict[str, Any]) -> CountVectorizer:
-    words, dtype = fields.pop("words"), fields.pop("dtype")
-    if dtype not in ("int64", "int32", "float64", "float32"):
-        raise ValueError(f"CountVectorizer has dtype {dtype!r}")
-    vectorizer = CountVectorizer(**fields, dtype=np.dtype(dtype).type)
+    given, words, dtype = fields.pop("vocabulary"), fields.pop("words"), fields.pop("dtype")
+    if PROCESS & set(fields) or dtype not in DTYPES:
+        raise ValueError(f"CountVectorizer sets one of {sorted(PROCESS)}, or dtype {dtype!r}")
+    if words is not None and not (
+        isinstance(words, list) and words and set(map(type, words)) == {str}
+    ):
+        raise ValueError("CountVectorizer has a vocabulary that is no list of words")
+    vocabulary = words if given else None
+    vectorizer = CountVectorizer(**fields, vocabulary=vocabulary, dtype=np.dtype(dtype).type)
     vectorizer._validate_params()
     re.compile(vectorizer.token_pattern or "")
-    if words is None:
-        return vectorizer
-    vectorizer.vocabulary_ = {word: column for column, word in enumerate(words)}
-    vectorizer.fixed_vocabulary_ = vectorizer.vocabulary is not None
-    if not words or not all(type(word) is str for word in words):
-        raise ValueError("CountVectorizer has a vocabulary that is no list of words")
-    if len(vectorizer.vocabulary_) < len(words):
-        raise ValueError("CountVectorizer has a word twice in its vocabulary")
+    if words is not None:
+        vectorizer.vocabulary_ = {word: column for column, word in enumerate(words)}
+        vectorizer.fixed_vocabulary_ = bool(given)
+        if len(vectorizer.vocabulary_) < len(words):
+            raise ValueError("CountVectorizer has a word twice in its vocabulary")
     return vectorizer
 
 
