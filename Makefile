@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard src/tacit/native/*)
 
-.PHONY: install demo test bench lint format clean
+.PHONY: install demo test bench fuzz lint format clean
 
 install: .venv/installed
 
@@ -25,6 +25,10 @@ bench: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/figure.py
+
+fuzz: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,fuzz]'
+	for harness in fuzz/*.py; do $(BIN)/python $$harness -max_total_time=60 || exit 1; done
 
 lint: install
 	$(BIN)/ruff check .
