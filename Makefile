@@ -31,6 +31,10 @@ bench: install
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/figure.py
 
+fuzz: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,fuzz]'
+	for harness in fuzz/*.py; do $(BIN)/python $$harness -max_total_time=60 || exit 1; done
+
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

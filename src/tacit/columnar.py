@@ -1,0 +1,65 @@
+"""Parquet and Arrow files, which polars reads and writes itself, in bounded memory."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import IO, TYPE_CHECKING, Any
+
+from tacit.textfiles import Opened, TableError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["COLUMNAR", "polars_errors", "read_columnar", "write_columnar"]
+
+COLUMNAR = {"parquet": "Parquet", "arrow": "Arrow"}
+
+
+@contextmanager
+def polars_errors(problem: str, *others: type[Exception]) -> Iterator[None]:
+    """Turn what polars raises, panics included, into a TableError."""
+    from polars.exceptions import PanicException, PolarsError
+
+    kinds: tuple[Any, ...] = (PolarsError, PanicException, *others)
+    try:
+        yield
+    except kinds as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise TableError(f"{problem} ({reason}).") from None
+
+
+def read_columnar(source: Opened, kind: str, rows: int | None) -> Iterator[pl.DataFrame]:
+    """Yield a table by frames of so many rows, or in one."""
+    import polars as pl
+
+    scan: Any = pl.scan_parquet if kind == "parquet" else pl.scan_ipc
+    on_disk = nullcontext(source.stream) if source.plain else source.on_disk()
+    problem = f"{source.name} is damaged or not a file of {COLUMNAR[kind]}: write or fetch it anew"
+    with on_disk as file, polars_errors(problem, OSError):
+        start, table = 0, scan(file)
+        while (frame := table.slice(start, rows).collect()).height:
+            yield frame
+            start += frame.height
+
+
+def write_columnar(frames: Iterable[pl.DataFrame], file: IO[bytes], kind: str, problem: str) -> int:
+    """Write frames to a file, and return how many rows that were.
+
+    Such files cannot be added to: all frames are written by themselves before they are joined.
+    """
+    import polars as pl
+
+    parts, rows = [], 0
+    with tempfile.TemporaryDirectory(prefix="tacit-") as directory:
+        for number, frame in enumerate(frames):
+            parts.append(os.path.join(directory, f"{number}.arrow"))
+            rows += frame.height
+            with polars_errors(problem):
+                frame.write_ipc(parts[-1])
+        with polars_errors(problem):
+            table = pl.scan_ipc(parts)
+            (table.sink_parquet if kind == "parquet" else table.sink_ipc)(file)
+    return rows
