@@ -16,7 +16,7 @@ install: .venv/installed
 	touch $@
 
 demo: install
-	$(BIN)/python -m tacit.demo
+	$(BIN)/tacit demo
 
 test: install
 	$(BIN)/python -m pytest -n auto --dist worksteal
@@ -30,10 +30,6 @@ bench: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/figure.py
-
-fuzz: install
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,fuzz]'
-	for harness in fuzz/*.py; do $(BIN)/python $$harness -max_total_time=60 || exit 1; done
 
 lint: install
 	$(BIN)/ruff check .

@@ -13,7 +13,8 @@ import atheris
 import polars
 
 with atheris.instrument_imports(include=["tacit", "csv", "json", "gzip"]):
-    from tacit import delimited, jsonlines, tables, textfiles
+    from tacit import tables
+    from tacit.tables import delimited, jsonlines, textfiles
 
 NAMES = ("a", "a.csv", "a.tsv", "a.jsonl", "a.parquet", "a.arrow")
 ENCODINGS = ("utf-8", "latin-1", "utf-16")

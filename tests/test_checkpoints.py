@@ -10,7 +10,7 @@ import pytest
 
 import tacit
 from cases import CASES, hide
-from tacit.container import ModelFileError
+from tacit.modelfile.container import ModelFileError
 
 every_family = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 

@@ -22,8 +22,8 @@ import tacit
 from cases import CASES, K, hide
 from modelfiles import GOLDEN, at, is_read_or_refused, pack, places, unpack
 from robust import every_family, few_rounds
-from tacit.records import decode, encode, plain
-from tacit.registry import RECORDS, of_parameters
+from tacit.modelfile.records import decode, encode, plain
+from tacit.modelfile.registry import RECORDS, of_parameters
 from tacit.text import CountVectorizer
 
 pytestmark = few_rounds

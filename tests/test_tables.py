@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tacit import delimited, jsonlines, tables, textfiles
-from tacit.tables import TableError
+from tacit import tables
+from tacit.tables import TableError, delimited, jsonlines, textfiles
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 FILES = ["a.csv", "a.tsv", "a.jsonl", "a.csv.gz", "a.parquet", "a.arrow"]

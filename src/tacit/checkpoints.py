@@ -116,8 +116,8 @@ class Keeper:
             self.found = self._read(self.path)
 
     def _read(self, path: Path) -> Checkpoint:
-        from tacit.container import ModelFileError, read
-        from tacit.registry import RECORDS  # which knows all estimators
+        from tacit.modelfile.container import ModelFileError, read
+        from tacit.modelfile.registry import RECORDS  # which knows all estimators
 
         try:
             found = read(path, RECORDS)
@@ -157,8 +157,8 @@ class Keeper:
         """Write the state if it is time."""
         if self.path is None or time.monotonic() - self.last < self.every:
             return
-        from tacit.container import write
-        from tacit.registry import RECORDS
+        from tacit.modelfile.container import write
+        from tacit.modelfile.registry import RECORDS
 
         _, keys, *rest = rng.get_state(legacy=True)
         kept = None
@@ -179,7 +179,7 @@ class Keeper:
 
 
 def _unsound(path: Path, error: Exception) -> Exception:
-    from tacit.container import ModelFileError
+    from tacit.modelfile.container import ModelFileError
 
     reason = " ".join(str(error)[:200].split()).rstrip(".")
     return ModelFileError(f"{path} is no sound checkpoint: {reason}. Remove it to begin anew.")

@@ -90,7 +90,7 @@ def describe(
         given = Counter(label for label in labels if label is not None)
         facts["classes"] = {str(name): given[name] for name in classes}
     else:
-        facts["clusters"] = {str(k): float(w) for k, w in enumerate(model.weights_)}
+        facts["shares"] = {str(k): float(w) for k, w in enumerate(model.weights_)}
     facts |= {
         "columns": columns_facts(model.columns_, table),
         "rounds": model.n_iter_,
@@ -99,7 +99,7 @@ def describe(
         "seconds": seconds,
     }
     if labels is not None:
-        facts["unlabelled_rows"] = help_facts(getattr(model, "unlabeled_help_", None), classes)
+        facts["unlabelled"] = help_facts(getattr(model, "unlabeled_help_", None), classes)
     return facts | {"marks": marks_facts(model, classes)}
 
 
@@ -112,7 +112,7 @@ def tell(facts: Mapping[str, Any]) -> list[str]:
     for name, say in TELLERS.items():
         if facts.get(name) is not None:
             said = say(facts)
-            lines += [f"{'' if i else name.replace('_', ' '):<11}{s}" for i, s in enumerate(said)]
+            lines += [f"{'' if i else name.replace('_', ' '):<12}{s}" for i, s in enumerate(said)]
     return lines
 
 
@@ -131,8 +131,8 @@ def _listed(items: Sequence[str]) -> str:
     return ", ".join(items[:MOST_CLASSES]) + (f" and {more} more" if more > 0 else "")
 
 
-def _clusters(facts: Mapping[str, Any]) -> list[str]:
-    return [_listed([f"{k}: {share:.1%}" for k, share in facts["clusters"].items()])]
+def _shares(facts: Mapping[str, Any]) -> list[str]:
+    return [_listed([f"{name} {share:.1%}" for name, share in facts["shares"].items()])]
 
 
 def _columns(facts: Mapping[str, Any]) -> list[str]:
@@ -155,11 +155,12 @@ def _columns(facts: Mapping[str, Any]) -> list[str]:
 def _rounds(facts: Mapping[str, Any]) -> list[str]:
     end = "" if facts["converged"] else ", not converged"
     rounds = "1 round" if facts["rounds"] == 1 else f"{facts['rounds']} rounds"
-    return [f"{rounds} in {facts['seconds']:.1f} s{end}, objective {facts['objective']:.8g}"]
+    took = f" in {facts['seconds']:.1f} s" if "seconds" in facts else ""
+    return [f"{rounds}{took}{end}, objective {facts['objective']:.8g}"]
 
 
 def _unlabelled(facts: Mapping[str, Any]) -> list[str]:
-    found = facts["unlabelled_rows"]
+    found = facts["unlabelled"]
     if "em" not in found:
         return ["used; too few labels to tell whether they help"]
     without, with_them = found["supervised"], found["em"]
@@ -221,11 +222,11 @@ TELLERS = {
     "model": lambda facts: [facts["model"]],
     "rows": _rows,
     "classes": _classes,
-    "clusters": _clusters,
+    "shares": _shares,
     "columns": _columns,
     "bic": _bic,
     "rounds": _rounds,
-    "unlabelled_rows": _unlabelled,
+    "unlabelled": _unlabelled,
     "supervised": lambda facts: _evaluation(facts, "supervised"),
     "em": lambda facts: _evaluation(facts, "em"),
     "each_class": _each_class,

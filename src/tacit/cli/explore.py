@@ -145,13 +145,13 @@ def inspect(
         found = load(path)
         facts = {"model": type(found).__name__, "rounds": getattr(found, "n_iter_", None)}
         if facts["rounds"] is not None:
-            facts |= {"converged": found.converged_, "objective": found.objective_, "seconds": 0.0}
+            facts |= {"converged": found.converged_, "objective": found.objective_}
         if isinstance(found, TableClassifier):
             shares = np.exp(found.class_log_prior_)
             names = found.classes_.tolist()
-            facts["clusters"] = dict(zip(map(str, names), shares.tolist(), strict=True))
+            facts["shares"] = dict(zip(map(str, names), shares.tolist(), strict=True))
         elif isinstance(found, TableMixture):
-            facts["clusters"] = {str(k): w for k, w in enumerate(found.weights_.tolist())}
+            facts["shares"] = {str(k): w for k, w in enumerate(found.weights_.tolist())}
         if isinstance(found, TableClassifier | TableMixture):
             facts["columns"] = columns_facts(found.columns_)
             facts["marks"] = marks_facts(found, found._names())

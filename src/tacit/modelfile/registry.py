@@ -19,8 +19,8 @@ from tacit.checkpoints import Best, Checkpoint
 from tacit.columns import Column
 from tacit.evaluation import Evaluation, UnlabeledHelp
 from tacit.families import bernoulli, categorical, discriminant, gaussian, mixed, multinomial
+from tacit.modelfile.records import DTYPES, Record, plain
 from tacit.naivebayes import ClassCounts, NaiveBayes
-from tacit.records import DTYPES, Record, plain
 from tacit.text import CountVectorizer
 
 __all__ = ["RECORDS", "Saved", "of_parameters"]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from tacit.textfiles import Opened, TableError, pieces
+from tacit.tables.textfiles import Opened, TableError, pieces
 
 if TYPE_CHECKING:
     import polars as pl

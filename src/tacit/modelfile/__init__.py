@@ -1,8 +1,8 @@
 """Models as files, read without running code: safetensors with a tree of JSON in its metadata.
 
 What there is in a file and what is checked is in docs/model-files.md. The closed list of what a
-file can hold is in `tacit.registry`; how its values are written is in `tacit.records`. Pickle,
-eval, imports and attributes by a name from the file have no part in it.
+file can hold is in `registry`, how its values are written in `records`, the file in `container`.
+Pickle, eval, imports and attributes by a name from the file have no part in it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit import engine
 from tacit.base import EMEstimator
-from tacit.container import ModelFileError, read, write
+from tacit.modelfile.container import ModelFileError, read, write
+from tacit.modelfile.records import fits
+from tacit.modelfile.registry import RECORDS, Saved
 from tacit.naivebayes import Params
 from tacit.numerics import Array
-from tacit.records import fits
-from tacit.registry import RECORDS, Saved
 from tacit.supervision import Classifier
 
 __all__ = ["ModelFileError", "load", "save"]

@@ -17,7 +17,7 @@ from safetensors import numpy as tensors
 from safetensors import safe_open
 
 from tacit.files import replaced
-from tacit.records import Record, decode, encode
+from tacit.modelfile.records import Record, decode, encode
 
 __all__ = ["FORMAT", "ModelFileError", "read", "write"]
 

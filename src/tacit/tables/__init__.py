@@ -16,17 +16,17 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.columnar import COLUMNAR, read_columnar, write_columnar
-from tacit.delimited import check_names, read_delimited
 from tacit.files import replaced
-from tacit.jsonlines import read_json_lines
-from tacit.textfiles import TableError, opened
-from tacit.writing import ready, write_text
+from tacit.tables.columnar import COLUMNAR, read_columnar, write_columnar
+from tacit.tables.delimited import check_names, read_delimited
+from tacit.tables.jsonlines import read_json_lines
+from tacit.tables.textfiles import TableError, opened
+from tacit.tables.writing import ready, write_text
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["TableError", "batches", "columns", "read", "write"]
+__all__ = ["TableError", "batches", "columns", "is_table", "read", "write"]
 
 SUFFIXES = {
     ".csv": "csv",
@@ -286,3 +286,15 @@ def _frames(
         check_names(first.columns, source.name)
         yield first
         yield from frames
+
+
+def is_table(path: str | os.PathLike[str]) -> bool:
+    """Return whether the name of a file says that it is a table.
+
+    Examples
+    --------
+    >>> from tacit import tables
+    >>> tables.is_table("mails.csv.gz"), tables.is_table("topics.model"), tables.is_table("-")
+    (True, False, True)
+    """
+    return os.fspath(path) == "-" or _by_name(path) is not None

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import IO, TYPE_CHECKING, Any
 
-from tacit.textfiles import Opened, TableError
+from tacit.tables.textfiles import Opened, TableError
 
 if TYPE_CHECKING:
     import polars as pl

@@ -8,9 +8,9 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Any
 
-from tacit.columnar import polars_errors
-from tacit.delimited import DELIMITERS
-from tacit.textfiles import TableError
+from tacit.tables.columnar import polars_errors
+from tacit.tables.delimited import DELIMITERS
+from tacit.tables.textfiles import TableError
 
 if TYPE_CHECKING:
     import polars as pl

@@ -15,7 +15,7 @@ from itertools import chain, islice
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
-from tacit.textfiles import LONGEST_LINE, PIECE, Opened, TableError, line_ends, pieces
+from tacit.tables.textfiles import LONGEST_LINE, PIECE, Opened, TableError, line_ends, pieces
 
 if TYPE_CHECKING:
     import polars as pl

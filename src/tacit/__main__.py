@@ -1,0 +1,5 @@
+"""``python -m tacit``: the command line."""
+
+from tacit.cli import main
+
+main()
