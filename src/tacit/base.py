@@ -121,7 +121,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """Put the shared texts into a docstring, with the defaults of this class."""
         for name, text in SHARED.items():
             doc = doc.replace(f"    %({name})s", text.strip("\n"))
-        for name in ("max_iter", "n_init", "init"):
+        for name in ("max_iter", "n_init", "init", *(["alpha"] if hasattr(cls, "alpha") else [])):
             default = getattr(cls, name)
             shown = f'"{default}"' if isinstance(default, str) else str(default)
             doc = doc.replace(f"%(default_{name})s", shown)

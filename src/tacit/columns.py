@@ -168,9 +168,9 @@ def infer(
     1. none, or all the same: left out.
     2. dates and times: left out.
     3. yes and no, y and n, true and false, t and f, 0 and 1: yes/no.
-    4. numbers: left out if 10 or more count the rows (1, 2, 3, ...) or, all different, are called
-       id; a category if they are whole, at most 10 differ, and on average each comes twice; else
-       a number.
+    4. numbers: left out if 10 or more count the rows (1, 2, 3, ...) or, most of them different, are
+       called id; a category if they are whole, at most 10 differ, and on average each comes twice;
+       else a number.
     5. at least 10 words a cell, or 3 and most cells differ: text.
     6. one word each, and 10 or more that all differ: left out, as an identifier.
     7. at most 20 differ, or a tenth of the cells and 1,000: a category.
@@ -247,11 +247,10 @@ def _kind(name: str, cells: list[Any]) -> tuple[str, str]:
     numbers = _numbers(cells)
     if numbers is not None:
         whole = bool((numbers == np.floor(numbers)).all())
-        if whole and different == n >= 10:
-            if (np.diff(numbers) == numbers[1] - numbers[0]).all():
-                return "out", "counts the rows"
-            if ID.search(name):
-                return "out", "identifies the rows"
+        if whole and different == n >= 10 and len(set(np.diff(numbers).tolist())) == 1:
+            return "out", "counts the rows"
+        if whole and different >= 10 and different > n / 2 and ID.search(name):
+            return "out", "identifies the rows"
         return ("category", "") if whole and different <= min(10, n // 2) else ("number", "")
     words = sum(len(key.split()) for key in keys) / n
     if words >= 10 or (words >= 3 and different > n / 2):

@@ -62,8 +62,8 @@ class Explanation:
 class Feature(NamedTuple):
     """A word, category or number that marks a class.
 
-    `log_odds` is what it says for the class against all others, `strength` how much of that a row
-    of the class holds on average; both in nats.
+    `log_odds` is what it says for the class against all others; `strength` is its square times how
+    often a row of the class has it, so that what is common but says little comes late.
     """
 
     column: str
@@ -108,7 +108,7 @@ def marks(
         words = column.vectorizer.get_feature_names_out()
         length = float(ratio(statistics.totals, statistics.rows, 0.0)[k])
         odds, p = against(params.log_p), np.exp(params.log_p[k])
-        best = np.argsort(-p * odds, kind="stable")[:1000]
+        best = np.argsort(-p * odds * np.abs(odds), kind="stable")[:1000]
         return [_feature(column, words[j], odds[j], length * p[j]) for j in best]
     if isinstance(family, Categorical):
         return [
@@ -130,10 +130,11 @@ def marks(
     weight = np.exp(others[:, 0])
     middle = float(weight @ mean)
     spread = float(weight @ (variance + (mean - middle) ** 2))
-    gap = np.log(spread / variance[k]) + (variance[k] + (mean[k] - middle) ** 2) / spread - 1.0
-    text = f"{mean[k]:.4g} on average, others {middle:.4g}"
-    return [Feature(column.name, text, float(gap / 2), float(gap / 2))]
+    square = (variance[k] + (mean[k] - middle) ** 2) / spread
+    odds = 0.5 * (np.log(spread / variance[k]) + square - 1.0)  # of its values, on average
+    return [_feature(column, f"{mean[k]:.4g} on average, others {middle:.4g}", odds, 1.0)]
 
 
 def _feature(column: Column, value: str, odds: float, often: float) -> Feature:
-    return Feature(column.name, str(value), float(odds), float(odds * often) if often else 0.0)
+    strength = float(odds * abs(odds) * often) if often else 0.0
+    return Feature(column.name, str(value), float(odds), strength)

@@ -322,3 +322,5 @@ class TableMixture(Mixture, TableKind):
     >>> TableMixture(2, random_state=0).fit_predict(table)
     array([1, 1, 0, 0, 0])
     """
+
+    alpha: float = 0.0

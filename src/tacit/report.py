@@ -178,7 +178,7 @@ def _unlabelled(facts: Mapping[str, Any]) -> list[str]:
 
 def _marks(facts: Mapping[str, Any]) -> list[str]:
     several = len({f["column"] for features in facts["marks"].values() for f in features}) > 1
-    lines, width = [], min(20, max(map(len, facts["marks"])))
+    lines, width = [], min(30, max(map(len, facts["marks"])))
     for name, features in list(facts["marks"].items())[:MOST_CLASSES]:
         shown = [f"{f['column']} {f['value']}" if several else f["value"] for f in features]
         lines.append(f"{name:<{width}}  {', '.join(shown)}")
@@ -196,7 +196,7 @@ def _evaluation(facts: Mapping[str, Any], name: str) -> list[str]:
 
 def _each_class(facts: Mapping[str, Any]) -> list[str]:
     found = facts[facts["each_class"]]
-    width = min(20, max(5, *map(len, found["classes"])))
+    width = min(30, max(5, *map(len, found["classes"])))
     lines = [f"{'':<{width}}  precision  recall  rows   given as"]
     names = list(found["classes"])
     for (name, own), counts in zip(found["classes"].items(), found["confusion"], strict=True):

@@ -103,8 +103,8 @@ SHARED = {
     kinds : dict, default=None
         What columns are, where the rules should not decide: a name to "text", "category",
         "number", "yes/no" or "out" (left out).
-    alpha : float, default=1.0
-        Smoothing: added to the count of each category, yes and no.
+    alpha : float, default=%(default_alpha)s
+        Smoothing: added to the count of each category, yes and no. 0 is maximum likelihood.
     word_alpha : float, default=0.01
         Smoothing: added to the count of each word. Words are many: with the few labels that tables
         have, more of it would drown what the labels say.

@@ -241,7 +241,7 @@ class TableKind(EMEstimator):
         Returns
         -------
         list of Feature
-            The strongest first: by what a row of the class says for it on average.
+            The strongest first.
         """
         check_is_fitted(self)
         k, share = self._place(label), np.exp(self._params.class_log_prior)
@@ -252,7 +252,8 @@ class TableKind(EMEstimator):
             for group, (part, params, sums) in zip(self._groups(), parts, strict=True)
             for feature in marks(part.family, params, sums, group.columns, share, k)
         ]
-        return sorted(found, key=lambda feature: -feature.strength)[:n]
+        found.sort(key=lambda feature: -feature.strength)
+        return [feature for feature in found[:n] if feature.strength > 0]
 
     def _as_rows(self, drawn: Array) -> dict[str, list[Any]]:
         """Return drawn numbers as a table of the columns that are used; words have no order."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import sys
 import time
 import traceback
@@ -51,6 +52,9 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
         warnings.showwarning = lambda message, *_, **__: say(f"tacit: note: {message}")
         try:
             code = function(**options) or 0
+        except BrokenPipeError:  # whoever read stdout has had enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 141
         except (KeyboardInterrupt, UsageError, ValueError, OSError, ImportError) as error:
             if options.get("debug"):
                 traceback.print_exc()
