@@ -53,7 +53,7 @@ class Labelled(NamedTuple):
 
     table: Any
     features: Any
-    labels: list[str | None]
+    labels: Any
 
 
 def labelled(path: str, label: str, delimiter: str | None, encoding: str) -> Labelled:
@@ -68,7 +68,9 @@ def labelled(path: str, label: str, delimiter: str | None, encoding: str) -> Lab
             f"{path}: column {label!r} holds {found} as a label: expected at least two different "
             "ones. Label some rows, or find groups without labels by tacit cluster."
         )
-    return Labelled(table, table.drop(label), labels)
+    import polars as pl
+
+    return Labelled(table, table.drop(label), pl.Series(label, labels))
 
 
 def free(name: str, taken: list[str]) -> str:

@@ -7,11 +7,13 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from sklearn.base import clone
 
 from tacit import TableClassifier, TableMixture, load, tables
 from tacit.cli.common import check_output, free, kinds, table_model, with_labels, wrote
 from tacit.cli.options import (
     All,
+    Checkpoint,
     Debug,
     Delimiter,
     Encoding,
@@ -21,6 +23,7 @@ from tacit.cli.options import (
     ModelPath,
     Output,
     Quiet,
+    Resume,
     Save,
     Seed,
     Spreadsheet,
@@ -49,6 +52,8 @@ def cluster(
     spreadsheet: Spreadsheet = False,
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",
+    checkpoint: Checkpoint = None,
+    resume: Resume = False,
     seed: Seed = 0,
     threads: Threads = None,
     as_json: Json = False,
@@ -65,12 +70,13 @@ def cluster(
     if not len(sizes) or sizes[0] < 1:
         raise UsageError(f"-k {k}: expected numbers from 1 on, the smaller first.")
     table = tables.read(input, delimiter=delimiter, encoding=encoding)
-    mixture = TableMixture(kinds=kinds(kind), random_state=seed, n_jobs=threads)
+    mixture = TableMixture(kinds=kinds(kind), random_state=seed, n_jobs=threads, resume=resume)
     prepared = mixture.prepare(table)
     bic: dict[str, float] = {}
     best, stopped, seconds = None, False, 0.0
     for size in sizes:
-        own = TableMixture(size, kinds=kinds(kind), random_state=seed, n_jobs=threads)
+        state = f"{checkpoint}.{size}" if checkpoint and len(sizes) > 1 else checkpoint
+        own = clone(mixture).set_params(n_components=size, checkpoint=state)
         took, stopped = fitted(own, prepared, show=not quiet)
         seconds += took
         bic[str(size)] = own.bic(prepared)

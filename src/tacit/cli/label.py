@@ -21,6 +21,7 @@ from tacit.cli.common import (
 )
 from tacit.cli.options import (
     All,
+    Checkpoint,
     Debug,
     Delimiter,
     Encoding,
@@ -31,6 +32,7 @@ from tacit.cli.options import (
     ModelPath,
     Output,
     Quiet,
+    Resume,
     Save,
     Seed,
     Spreadsheet,
@@ -61,6 +63,8 @@ def fill(
     spreadsheet: Spreadsheet = False,
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",
+    checkpoint: Checkpoint = None,
+    resume: Resume = False,
     seed: Seed = 0,
     threads: Threads = None,
     as_json: Json = False,
@@ -75,10 +79,14 @@ def fill(
     check_output(output, as_json)
     data = labelled(input, label, delimiter, encoding)
     classifier = TableClassifier(
-        kinds=kinds(kind), unlabeled_weight=weight_of(unlabeled), random_state=seed, n_jobs=threads
+        kinds=kinds(kind),
+        unlabeled_weight=weight_of(unlabeled),
+        random_state=seed,
+        n_jobs=threads,
+        checkpoint=checkpoint,
+        resume=resume,
     )
     seconds, stopped = fitted(classifier, data.features, data.labels, show=not quiet)
-    classifier.label_name_ = label
     p, classes = classifier.label_distributions_, classifier.classes_.tolist()
     filled = with_labels(data.table, label, classes, p, every, "_filled")
     n = tables.write(filled, output, spreadsheet=spreadsheet)
@@ -106,6 +114,8 @@ def fit(
     unlabeled: Unlabeled = "auto",
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",
+    checkpoint: Checkpoint = None,
+    resume: Resume = False,
     seed: Seed = 0,
     threads: Threads = None,
     as_json: Json = False,
@@ -115,10 +125,14 @@ def fit(
     """Fit a model to a table of which some rows are labelled, and write it to a file."""
     data = labelled(input, label, delimiter, encoding)
     classifier = TableClassifier(
-        kinds=kinds(kind), unlabeled_weight=weight_of(unlabeled), random_state=seed, n_jobs=threads
+        kinds=kinds(kind),
+        unlabeled_weight=weight_of(unlabeled),
+        random_state=seed,
+        n_jobs=threads,
+        checkpoint=checkpoint,
+        resume=resume,
     )
     seconds, stopped = fitted(classifier, data.features, data.labels, show=not quiet)
-    classifier.label_name_ = label
     classifier.save(output)
     facts = describe(classifier, data.features, data.labels, seconds)
     report(facts | {"wrote": [f"{output}: the model"]}, as_json, quiet)

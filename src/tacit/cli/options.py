@@ -8,6 +8,7 @@ import typer
 
 __all__ = [
     "All",
+    "Checkpoint",
     "Debug",
     "Delimiter",
     "Encoding",
@@ -18,6 +19,7 @@ __all__ = [
     "ModelPath",
     "Output",
     "Quiet",
+    "Resume",
     "Save",
     "Seed",
     "Spreadsheet",
@@ -62,6 +64,14 @@ Spreadsheet = Annotated[
     bool,
     typer.Option("--spreadsheet", help="Disarm text that a spreadsheet would run as a formula."),
 ]
+Checkpoint = Annotated[
+    str | None,
+    typer.Option(
+        help="Keep the state of the fit in this file, at most once a minute, so that --resume can "
+        "take it up when it was killed. It is removed in the end."
+    ),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on from --checkpoint, if it is there.")]
 Seed = Annotated[int, typer.Option(help="Seed of whatever is random.")]
 Threads = Annotated[int | None, typer.Option(help="Threads; one for each core if not given.")]
 Json = Annotated[bool, typer.Option("--json", help="Tell the facts as JSON, on stdout.")]

@@ -55,16 +55,27 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
         except BrokenPipeError:  # whoever read stdout has had enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 141
-        except (KeyboardInterrupt, UsageError, ValueError, OSError, ImportError) as error:
+        except (KeyboardInterrupt, Exception) as error:
             if options.get("debug"):
                 traceback.print_exc()
-            code = 130 if isinstance(error, KeyboardInterrupt) else 1
-            code = 2 if isinstance(error, UsageError) else code
-            what = "stopped; nothing was written." if code == 130 else error
-            say(f"tacit: {' '.join(str(what).split())}")
+            code, line = _outcome(error)
+            say(f"tacit: {line}")
         raise typer.Exit(code)
 
     return guarded
+
+
+def _outcome(error: BaseException) -> tuple[int, str]:
+    """Return the exit code and the line that an error ends with."""
+    line = " ".join(str(error).split())
+    if isinstance(error, KeyboardInterrupt):
+        return 130, "stopped before anything was found; nothing was written."
+    if isinstance(error, UsageError):
+        return 2, line
+    if isinstance(error, ValueError | OSError | ImportError):
+        return 1, line
+    name = type(error).__name__
+    return 1, f"{name}: {line} This is a defect of tacit: please report it with what --debug shows."
 
 
 def say(line: str) -> None:

@@ -1,0 +1,427 @@
+"""The command line, as it is typed: files in, files out, words and exit codes."""
+
+import csv
+import gzip
+import io
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import tacit
+from tacit.cli import explore, label  # noqa: F401 - they make the commands
+from tacit.cli.talk import app
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+TACIT = [sys.executable, "-m", "tacit"]
+SPORT = ["goal", "match", "team", "player", "season", "coach", "referee"]
+MUSIC = ["violin", "cello", "symphony", "piano", "orchestra", "concert", "singer"]
+
+
+def run(*arguments, **settings):
+    """Run the command in a process of its own."""
+    command = [*TACIT, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **settings)
+
+
+def call(*arguments):
+    """Run the command in this process, which is quicker."""
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+def mails(n=300, labelled=20, seed=0):
+    """Return a table of mails, a few of which have a topic."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(2, size=n)
+    texts = [" ".join(["the", "a", "of", *rng.choice([SPORT, MUSIC][k], 6)]) for k in truth]
+    return {
+        "id": [f"m{i}" for i in range(n)],
+        "text": texts,
+        "sender": [("club" if k == 0 else "hall") if rng.random() < 0.8 else "" for k in truth],
+        "minutes": [f"{90 - 40 * k + 5 * rng.normal():.1f}" for k in truth],
+        "topic": [["sport", "music"][k] if i < labelled else "" for i, k in enumerate(truth)],
+    }, np.array(["sport", "music"])[truth]
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "mails.csv"
+    pl.DataFrame(mails()[0]).write_csv(path)
+    return path
+
+
+def read(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_fill(table, tmp_path):
+    out = tmp_path / "filled.csv"
+    done = run("fill", table, "--label", "topic", "-o", out)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    for said in ("300, of which 20 have a label", "left out  identifies", "of 20 labels hidden",
+                 "280 labels filled in"):  # fmt: skip
+        assert said in done.stderr
+    rows, given = read(out), read(table)
+    assert [{k: v for k, v in row.items() if k in given[0]} for row in rows] == given
+    truth = mails()[1]
+    assert np.mean([r["topic_filled"] == t for r, t in zip(rows, truth, strict=True)]) > 0.99
+    assert all(0.5 <= float(row["topic_probability"]) <= 1 for row in rows)
+
+
+def test_what_the_command_does_is_what_the_estimator_does(table, tmp_path):
+    out, model = tmp_path / "filled.parquet", tmp_path / "topics.model"
+    assert call("fill", table, "-l", "topic", "-o", out, "--all", "--model", model).exit_code == 0
+    data = mails()[0]
+    y = [name or None for name in data.pop("topic")]
+    ours = tacit.TableClassifier(random_state=0).fit(data, y)
+    found = pl.read_parquet(out)
+    np.testing.assert_array_equal(found["topic_filled"].to_list(), ours.transduction_)
+    columns = np.column_stack([found["topic_p_music"], found["topic_p_sport"]])
+    np.testing.assert_array_equal(columns, ours.label_distributions_)
+    loaded = tacit.load(model)
+    assert loaded.label_name_ == "topic"
+    np.testing.assert_array_equal(loaded.predict_proba(data), ours.predict_proba(data))
+
+
+def test_stdin_and_stdout(table):
+    zipped = gzip.compress(table.read_bytes())
+    plain = run("fill", table, "-l", "topic", "-q")
+    command = [*TACIT, "fill", "-", "--label", "topic", "--quiet"]
+    piped = subprocess.run(command, input=zipped, capture_output=True, check=True)
+    assert plain.stderr == ""
+    assert piped.stdout.decode() == plain.stdout
+    assert len(list(csv.DictReader(io.StringIO(plain.stdout)))) == 300
+
+
+def test_fit_predict_explain_inspect_sample(table, tmp_path):
+    model, out = tmp_path / "topics.model", tmp_path / "out.jsonl"
+    assert run("fit", table, "--label", "topic", "-o", model).returncode == 0
+    done = run("predict", model, table, "-o", out)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    truth = mails()[1]
+    assert np.mean([r["topic_predicted"] == t for r, t in zip(rows, truth, strict=True)]) > 0.99
+    done = run("explain", model, table, "--row", 3)
+    assert done.returncode == 0, done.stderr
+    assert "rather than" in done.stdout
+    assert "together" in done.stdout
+    facts = json.loads(call("explain", model, table, "--row", 3, "--json").stdout)
+    total = facts["prior"] + sum(term["log_odds"] for term in facts["terms"])
+    assert total == pytest.approx(facts["log_odds"])
+    shown = call("inspect", model).stdout
+    assert "TableClassifier" in shown
+    assert "violin" in shown
+    assert "identifies the rows" in call("inspect", table).stdout
+    drawn = call("sample", model, "-n", 5)
+    assert len(list(csv.DictReader(io.StringIO(drawn.stdout)))) == 5
+    assert call("sample", model, "-n", 5, "--seed", 0).stdout == drawn.stdout
+
+
+def test_cluster(table, tmp_path):
+    out, model = tmp_path / "groups.tsv", tmp_path / "groups.model"
+    frame = pl.read_csv(table).drop("topic", "text")
+    frame.write_csv(table)
+    done = call("cluster", table, "-k", "1-3", "-o", out, "--json", "--model", model)
+    assert done.exit_code == 0, done.output
+    facts = json.loads(done.stdout)
+    assert min(facts["bic"], key=facts["bic"].get) == "2"
+    groups = pl.read_csv(out, separator="\t")["cluster"].to_numpy()
+    same = groups == (mails()[1] == "sport")
+    assert max(same.mean(), 1 - same.mean()) > 0.97
+    done = call("predict", model, table)
+    assert "cluster_probability" in done.stdout.splitlines()[0]
+
+
+def test_evaluate(table):
+    facts = json.loads(run("evaluate", table, "-l", "topic", "--json").stdout)
+    assert facts["supervised"]["rows"] == facts["em"]["rows"] == 20
+    assert facts["em"]["accuracy"] > 0.9
+    assert np.sum(facts["em"]["confusion"]) == 20
+    done = call("evaluate", table, "--label", "topic")
+    assert "precision" in done.stderr
+    assert done.stdout == ""
+
+
+def test_same_bits_for_any_number_of_threads(table, tmp_path):
+    written = []
+    for threads in (1, 2, 3):
+        out, model = tmp_path / f"{threads}.csv", tmp_path / f"{threads}.model"
+        options = "--threads", threads, "-q", "--model", model, "-o", out
+        assert call("fill", table, "-l", "topic", *options).exit_code == 0
+        written.append((out.read_bytes(), model.read_bytes()))
+    assert len(set(written)) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["fill", "absent.csv", "-l", "topic"], 1, "absent.csv"),
+        (["fill", "MAILS", "-l", "topik"], 1, "did you mean 'topic'"),
+        (["fill", "MAILS", "-l", "id"], 0, ""),
+        (["fill", "MAILS"], 2, "--label"),
+        (["fill", "MAILS", "-l", "topic", "--json"], 2, "give the table a file by -o FILE"),
+        (["fill", "MAILS", "-l", "topic", "--kind", "text"], 2, "expected COLUMN=KIND"),
+        (["fill", "MAILS", "-l", "topic", "--kind", "txet=text"], 1, "Did you mean 'text'"),
+        (["fill", "MAILS", "-l", "topic", "--kind", "text=number"], 1, "is no number"),
+        (["fill", "MAILS", "-l", "topic", "--unlabeled", "lots"], 2, "expected a number or auto"),
+        (["fill", "MAILS", "-l", "topic", "--unlabeled", "-1"], 1, "unlabeled_weight"),
+        (["fill", "MAILS", "-l", "topic", "-o", "out.xlsx"], 1, "out.xlsx does not say a format"),
+        (["fill", "MAILS", "-l", "topic", "-o", "no/such/out.csv"], 1, "no directory"),
+        (["fill", "MAILS", "-l", "topic", "--resume"], 1, "checkpoint"),
+        (["cluster", "MAILS", "-k", "many"], 2, "expected a number such as 5"),
+        (["cluster", "MAILS", "-k", "5-2"], 2, "the smaller first"),
+        (["predict", "MAILS", "MAILS"], 1, "no sound model file"),
+        (["explain", "MAILS", "MAILS"], 1, "no sound model file"),
+        (["frobnicate"], 2, "frobnicate"),
+    ],
+)
+def test_errors_are_one_line(arguments, code, says, table, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(os.listdir(tmp_path))
+    done = call(*[table if a == "MAILS" else a for a in arguments])
+    assert done.exit_code == code, done.output
+    assert says in " ".join(done.stderr.split())
+    assert "Traceback" not in done.output
+    if code == 1:
+        assert len(done.stderr.strip().splitlines()) == 1
+        assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_labels_that_are_none(table):
+    frame = pl.read_csv(table)
+    frame.with_columns(topic=pl.lit("?")).write_csv(table)
+    done = call("fill", table, "-l", "topic")
+    assert done.exit_code == 1
+    assert "holds none as a label" in done.stderr
+    frame.with_columns(topic=pl.lit("sport")).write_csv(table)
+    assert "holds only 'sport' as a label" in call("fill", table, "-l", "topic").stderr
+
+
+def test_a_bad_cell_is_named_by_its_row(table, tmp_path, monkeypatch):
+    model = tmp_path / "topics.model"
+    assert call("fit", table, "-l", "topic", "-o", model).exit_code == 0
+    frame = pl.read_csv(table, infer_schema=False)
+    cells = frame["minutes"].to_list()
+    cells[250] = "long"
+    frame.with_columns(minutes=pl.Series(cells)).write_csv(table)
+    whole = label.tables.batches
+    monkeypatch.setattr(label.tables, "batches", lambda *a, **s: whole(*a, **s, rows=100))
+    done = call("predict", model, table, "-o", tmp_path / "out.csv")
+    assert done.exit_code == 1
+    assert "Column 'minutes', row 251: 'long' is no number" in done.stderr
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_spreadsheets_run_nothing(tmp_path):
+    path, out = tmp_path / "cells.csv", tmp_path / "out.csv"
+    n = 30
+    rows = {
+        "text": [f"=cmd|'/C calc'!A{i} goal of the match" for i in range(n)],
+        "topic": ["a" if i % 2 else "b" for i in range(n)],
+    }
+    pl.DataFrame(rows).write_csv(path)
+    assert call("fill", path, "-l", "topic", "-o", out, "--spreadsheet").exit_code == 0
+    assert all(row["text"].startswith("'=") for row in read(out))
+
+
+def test_names_that_are_taken(table, tmp_path):
+    frame = pl.read_csv(table).with_columns(topic_filled=pl.lit("mine"))
+    frame.write_csv(table)
+    assert call("fill", table, "-l", "topic", "-o", tmp_path / "out.csv").exit_code == 0
+    rows = read(tmp_path / "out.csv")
+    assert rows[0]["topic_filled"] == "mine"
+    assert rows[0]["topic_filled_"] in ("sport", "music")
+
+
+def test_traceback_with_debug_alone():
+    done = run("fill", "absent.csv", "-l", "topic", "--debug")
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+
+
+def test_help_shows_examples_and_every_option_is_explained():
+    for name in [
+        "fill",
+        "fit",
+        "predict",
+        "cluster",
+        "evaluate",
+        "explain",
+        "inspect",
+        "sample",
+        "demo",
+    ]:
+        shown = call(name, "--help").output
+        assert f"  tacit {name}" in shown
+        options = shown.partition("Options:")[2].splitlines()
+        for line in (line for line in options if line.strip().startswith("-")):
+            place = options.index(line)
+            assert "  " in line.strip() or options[place + 1].startswith("   " * 3), line
+
+
+def on_a_terminal(arguments):
+    """Run with stderr on a terminal; return what was shown and the exit code."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    process = subprocess.Popen(
+        [*TACIT, *map(str, arguments)], stderr=theirs, stdout=subprocess.DEVNULL, env=environment
+    )
+    os.close(theirs)
+    said = b""
+    with suppress(OSError):  # which is how a terminal says that it is over
+        while piece := os.read(ours, 4096):
+            said += piece
+    os.close(ours)
+    return said.decode(), process.wait()
+
+
+def hard(path, n=3000):
+    """Write a table on which EM takes many rounds."""
+    rng = np.random.default_rng(0)
+    words = np.array([f"w{i}" for i in range(400)])
+    p = rng.dirichlet(np.full(400, 2.0), 3)
+    texts = [" ".join(rng.choice(words, 12, p=p[i % 3])) for i in range(n)]
+    y = [f"c{i % 3}" if i < 30 else "" for i in range(n)]
+    pl.DataFrame({"text": texts, "topic": y}).write_csv(path)
+
+
+def test_a_terminal_sees_the_rounds(tmp_path):
+    path = tmp_path / "hard.csv"
+    hard(path)
+    said, code = on_a_terminal(["fill", path, "-l", "topic", "--unlabeled", "1"])
+    assert code == 0
+    assert "round " in said
+    assert "objective" in said
+
+
+def test_ctrl_c_keeps_what_was_found(tmp_path):
+    """It says so, writes what there is, and ends with 130."""
+    path, out = tmp_path / "hard.csv", tmp_path / "out.csv"
+    hard(path)
+    code = (
+        "import os, signal\n"
+        "from tacit.callbacks import Watch\n"
+        "from tacit.cli import main\n"
+        "after = Watch.after_round\n"
+        "def press(self, done):\n"
+        "    if done.number == 5:\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return after(self, done)\n"
+        "Watch.after_round = press\n"
+        "main()\n"
+    )
+    options = "fill", path, "-l", "topic", "-o", out
+    for weight, says in (("1", "Stopped after round 5"), ("auto", "nothing was written")):
+        command = [sys.executable, "-c", code, *map(str, options), "--unlabeled", weight]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 130, done.stderr
+        assert says in done.stderr
+        assert "Traceback" not in done.stderr
+        assert out.exists() == (weight == "1")
+        if out.exists():
+            assert len(read(out)) == 3000
+            out.unlink()
+
+
+def test_no_colour_and_no_bar_where_nobody_looks(table):
+    done = run("fill", table, "-l", "topic", "-o", os.devnull + ".csv")
+    assert "\x1b" not in done.stderr
+
+
+def test_killed_and_resumed(tmp_path):
+    """kill -9 in the fit, then --resume: the same files as from a run that was left alone."""
+    path, state = tmp_path / "hard.csv", tmp_path / "state"
+    hard(path)
+    options = "fill", path, "-l", "topic", "--unlabeled", "1", "-q"
+    whole = tmp_path / "whole.csv", tmp_path / "whole.model"
+    again = tmp_path / "again.csv", tmp_path / "again.model"
+    assert call(*options, "-o", whole[0], "--model", whole[1]).exit_code == 0
+    code = (
+        "import os, signal, sys\n"
+        "import tacit.base\n"
+        "from tacit.cli import main\n"
+        "tacit.base.EMEstimator.checkpoint_every = 0.0\n"
+        "tacit.TableClassifier.__init__.__kwdefaults__['checkpoint_every'] = 0.0\n"
+        "seen = tacit.base.Keeper.save\n"
+        "def save(self, *state):\n"
+        "    seen(self, *state)\n"
+        "    if len(state[-1].objectives) > 16:\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "tacit.base.Keeper.save = save\n"
+        "main()\n"
+    )
+    command = [sys.executable, "-c", code, *map(str, options), "--checkpoint", state]
+    killed = subprocess.run([*command, "-o", again[0]], check=False, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert not again[0].exists()
+    assert state.exists()
+    resume = "--checkpoint", state, "--resume", "-o", again[0], "--model", again[1]
+    done = call(*options, *resume)
+    assert done.exit_code == 0, done.output
+    assert again[0].read_bytes() == whole[0].read_bytes()
+    assert again[1].read_bytes() == whole[1].read_bytes()
+    assert not state.exists()
+
+
+def data_file(name):
+    path = DATA / name
+    if not path.exists():
+        pytest.skip(f"needs {name} of the real data sets, which are not here")
+    return path
+
+
+def test_sms_spam_with_50_labels(tmp_path):
+    source = data_file("sms_spam/sms_spam.tsv.gz")
+    lines = gzip.decompress(source.read_bytes()).decode().split("\n")
+    rows = [line.split("\t") for line in lines if line]
+    rng = np.random.default_rng(0)
+    kept = set(rng.choice(np.arange(1, len(rows)), 50, replace=False).tolist())
+    path, out = tmp_path / "sms.tsv", tmp_path / "out.jsonl"
+    some = [[y if i in kept or not i else "", x] for i, (y, x) in enumerate(rows)]
+    path.write_text("".join("\t".join(row) + "\n" for row in some), encoding="utf-8")
+    done = run("evaluate", path, "--label", "label", "--json")
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["rows"] == 5574
+    assert facts["em"]["accuracy"] > facts["supervised"]["accuracy"]
+    done = run("fill", path, "--label", "label", "-o", out)
+    assert done.returncode == 0, done.stderr
+    filled = [json.loads(line)["label_filled"] for line in out.read_text().splitlines()]
+    assert np.mean([f == y for f, (y, _) in zip(filled, rows[1:], strict=True)]) > 0.9
+
+
+def test_credit_with_missing_cells(tmp_path):
+    source = data_file("uci/credit-approval.csv")
+    frame = pl.read_csv(source, infer_schema=False)
+    truth = frame["class"].to_list()
+    some = [name if i % 10 == 0 else None for i, name in enumerate(truth)]
+    path = tmp_path / "credit.csv"
+    frame.with_columns(pl.Series("class", some)).write_csv(path)
+    done = run("evaluate", path, "--label", "class", "--json")
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    kinds = {column["name"]: column["kind"] for column in facts["columns"]}
+    assert [kinds[f"A{i}"] for i in (1, 2, 9)] == ["category", "number", "yes/no"]
+    assert sum(column.get("missing", 0) for column in facts["columns"]) == 67
+    assert facts["supervised"]["accuracy"] > 0.75
+
+
+def test_published_latent_classes(tmp_path):
+    """`tacit cluster` of the carcinoma data is the published solution (S14)."""
+    path = data_file("lca/carcinoma.csv")
+    done = run("cluster", path, "-k", "1-4", "-o", tmp_path / "out.csv", "--json")
+    facts = json.loads(done.stdout)
+    assert min(facts["bic"], key=facts["bic"].get) == "3"
+    assert facts["bic"]["3"] == pytest.approx(697.1357, abs=1e-3)
+    assert sorted(facts["shares"].values()) == pytest.approx([0.1817, 0.3736, 0.4447], abs=1e-3)
