@@ -384,7 +384,7 @@ def test_truncated_files_are_refused(path, tmp_path):
 # Fuzzing: whatever a file holds, it is a model that predicts, or it is refused.
 
 fuzz = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
