@@ -354,7 +354,9 @@ DAMAGE = [
     ("gaussian-GaussianNB", "model.family.spread", lambda a: -a, "spread"),
     ("gaussian-GaussianNB", "statistics.features.squares", lambda a: a - np.inf, "squares"),
     ("gaussian-GaussianNB", "statistics.features.pilot", lambda a: set_to(a, 1e200), "mean holds"),
-    ("full-GaussianD", "statistics.features.scatter", lambda a: -a, "singular"),
+    ("full-GaussianD", "statistics.features.scatter", lambda a: -a, "variance holds"),
+    ("full-GaussianD", "statistics.features.scatter", lambda a: np.full_like(a, 1e9), "singular"),
+    ("full-GaussianD", "statistics.features.weight", lambda a: a * 1e305, "variance holds"),
     ("tied-GaussianD", "statistics.features.weight", np.zeros_like, "NaN or infinity"),
     ("MixedNB", "model.family.parts.0.columns", lambda a: a + 99, "parameters|columns"),
 ]  # fmt: skip
@@ -382,7 +384,7 @@ def test_truncated_files_are_refused(path, tmp_path):
 # Fuzzing: whatever a file holds, it is a model that predicts, or it is refused.
 
 fuzz = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tacit.families.base import check_array, check_is
-from tacit.families.gaussian import EPS, LARGEST, Centred, Normal, by_class
+from tacit.families.gaussian import EPS, LARGEST, LEAST, Centred, Normal, by_class
 from tacit.numerics import Array, ratio
 from tacit.rows import Cells
 
@@ -215,6 +215,8 @@ class Discriminant(Normal):
         """Check the means, and that the covariances are positive definite."""
         check_array("mean", params.mean, params.mean.shape, least=-LARGEST, most=LARGEST)
         check_array("covariance", params.covariance, params.covariance.shape)
+        variances = np.diagonal(params.covariance, axis1=1, axis2=2)
+        check_array("variance", variances, variances.shape, least=LEAST)
         whiten(params.covariance)
 
 

@@ -29,7 +29,8 @@ SAMPLE = 1024
 NEAR = 10.0
 
 EPS = float(np.finfo(np.float64).eps)
-TINY = float(np.finfo(np.float64).tiny)
+# Variances below this have inverses that overflow once they are multiplied.
+LEAST = 1e-290
 
 
 @dataclass(frozen=True)
@@ -300,7 +301,7 @@ class Gaussian(Normal):
     def check_params(self, params: Params) -> None:
         """Check that the means are no larger than values can be, and the variances positive."""
         check_array("mean", params.mean, params.mean.shape, least=-LARGEST, most=LARGEST)
-        check_array("variance", params.variance, params.mean.shape, least=TINY)
+        check_array("variance", params.variance, params.mean.shape, least=LEAST)
 
 
 def n_observed(X: Cells) -> Array:
