@@ -102,7 +102,7 @@ def batches(
     encoding: str = "utf-8",
     format: str | None = None,  # noqa: A002 - the word that users know
 ) -> Iterator[pl.DataFrame]:
-    r"""Read a table by batches, in their order and in bounded memory.
+    r"""Read a table by batches, in their order and in the memory of a few of them.
 
     The batches have the columns and types that `read` would give. JSON lines are gone through
     twice for that; from a pipe, they are kept in a temporary file, as Parquet and Arrow are if they
