@@ -187,7 +187,7 @@ def test_what_is_not_utf8(data):
         CountVectorizer(token_pattern=r"\S+").fit(column)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(data=st.binary(max_size=8) | st.text(max_size=3).map(lambda t: t.encode("utf-8", "replace")))
 def test_what_is_utf8_is_what_python_decodes(data):
     column = broken(b"ab " + data, np.array([0, 3 + len(data)], np.int32), pa.utf8())

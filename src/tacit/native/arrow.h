@@ -115,7 +115,6 @@ class Column {
     void add(const ArrowArray &chunk) {
         expect(chunk.length >= 0 && chunk.offset >= 0 && chunk.length <= most - chunk.offset);
         expect(type_ == 'n' || !chunk.length || (chunk.n_buffers >= 3 && chunk.buffers && chunk.buffers[1]));
-        texts_.reserve(texts_.size() + static_cast<std::size_t>(chunk.length));
         for (std::int64_t row = chunk.offset; row < chunk.offset + chunk.length; ++row) {
             if (is_valid(chunk, row)) {
                 texts_.push_back(type_ == 'v'   ? view(chunk, row)

@@ -37,7 +37,7 @@ class Names {
     std::uint32_t add(const char *from, std::size_t length, std::uint64_t hash) {
         const std::size_t at = slot(from, length, hash);
         if (slots_[at].id) return slots_[at].id - 1;
-        if (std::max(size(), length) >= 0xfffffffe) throw std::length_error("more than 4 billion words or bytes of one");
+        if (std::max(size(), length) >= 0xfffffffe) throw std::length_error("more than 4 billion words, or bytes in one");
         characters_.resize(ends_.back() + length + 8);
         std::memcpy(characters_.data() + ends_.back(), from, length);
         ends_.push_back(ends_.back() + length);

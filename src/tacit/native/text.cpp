@@ -16,8 +16,10 @@
 namespace tacit {
 namespace {
 
-constexpr std::size_t batch = 128;  // texts that one task counts
-constexpr std::size_t ahead = 32;   // words that are looked up together
+constexpr std::size_t ahead = 32;  // words that are looked up together
+
+// How many of n texts one task counts.
+std::size_t batch_of(std::size_t n) { return std::clamp<std::size_t>(n / 64, 1, 128); }
 
 // A word of a text and how often it occurs there: the number above, the count below, so that entries
 // sort as plain numbers.
@@ -66,12 +68,12 @@ class Counter {
             if (PyUnicode_READY(text.ptr())) throw nb::python_error();
 #endif
             views.push_back({PyUnicode_DATA(text.ptr()), static_cast<std::size_t>(PyUnicode_GET_LENGTH(text.ptr())),
-                             PyUnicode_KIND(text.ptr())});
+                             static_cast<std::size_t>(PyUnicode_KIND(text.ptr()))});
         }
-        return count(views, vocabulary, threads);
+        return count_all(views, vocabulary, threads);
     }
     nb::object count_column(const Column &texts, const std::optional<nb::list> &vocabulary, int threads) const {
-        return count(texts.texts(), vocabulary, threads);
+        return count_all(texts.texts(), vocabulary, threads);
     }
 
   private:
@@ -87,7 +89,8 @@ class Counter {
         names.add(copy.data(), size, Names::hash(copy.data(), size));
     }
 
-    nb::object count(const std::vector<Text> &texts, const std::optional<nb::list> &vocabulary, int threads) const {
+    nb::object count_all(const std::vector<Text> &texts, const std::optional<nb::list> &vocabulary,
+                         int threads) const {
         check(threads >= 1, "threads must be positive");
         Names given;
         if (vocabulary) {
@@ -101,7 +104,7 @@ class Counter {
         Ranks ranks;
         {
             const nb::gil_scoped_release release;
-            found = count(texts, vocabulary ? &given : nullptr, threads, desks);
+            found = count_batches(texts, vocabulary ? &given : nullptr, threads, desks);
             for (const Batch &one : found) entries += one.size;
             if (!vocabulary) order = unite(desks, ranks);
         }
@@ -122,8 +125,9 @@ class Counter {
     }
 
     // Counts by batches, at one desk for each thread.
-    std::vector<Batch> count(const std::vector<Text> &texts, const Names *given, int threads,
-                             std::vector<std::unique_ptr<Desk>> &desks) const {
+    std::vector<Batch> count_batches(const std::vector<Text> &texts, const Names *given, int threads,
+                                     std::vector<std::unique_ptr<Desk>> &desks) const {
+        const std::size_t batch = batch_of(texts.size());
         std::vector<Batch> found((texts.size() + batch - 1) / batch);
         std::vector<std::size_t> idle;
         std::mutex lock;
@@ -144,7 +148,8 @@ class Counter {
             desk->entries.clear();
             for (std::size_t i = task * batch; i < std::min(texts.size(), (task + 1) * batch); ++i) {
                 if (!desk->words->read(texts[i], stop_)) {
-                    throw std::invalid_argument("text " + std::to_string(i) + " is not valid UTF-8: its producer is broken");
+                    throw std::invalid_argument("text " + std::to_string(i) +
+                                                " is not valid UTF-8: its producer is broken");
                 }
                 count_runs(*desk, given);
                 own.ends.push_back(desk->entries.size());
@@ -233,7 +238,9 @@ class Counter {
         {
             const nb::gil_scoped_release release;
             std::vector<std::size_t> before(found.size());  // entries of the batches before each
-            for (std::size_t task = 1; task < found.size(); ++task) before[task] = before[task - 1] + found[task - 1].size;
+            for (std::size_t task = 1; task < found.size(); ++task) {
+                before[task] = before[task - 1] + found[task - 1].size;
+            }
             starts[0] = 0;
             share(found.size(), threads, [&](std::size_t task) {
                 Batch &own = found[task];
@@ -244,7 +251,7 @@ class Counter {
                         from[p] = Entry{rank[word_of(from[p])]} << 32 | static_cast<std::uint32_t>(from[p]);
                     }
                 }
-                std::size_t begin = 0, row = task * batch;
+                std::size_t begin = 0, row = task * batch_of(n);
                 for (const std::size_t end : own.ends) {
                     std::sort(from + begin, from + end);
                     begin = end;
@@ -292,8 +299,7 @@ void define_text(nb::module_ &m) {
              nb::arg("letters"), nb::arg("bounded"), nb::arg("lowercase"), nb::arg("least"), nb::arg("fold").none(),
              nb::arg("stop"), nb::arg("fewest"), nb::arg("most"))
         .def("count", &Counter::count_column, nb::arg("texts"), nb::arg("vocabulary").none(), nb::arg("threads"))
-        .def("count", nb::overload_cast<const nb::tuple &, const std::optional<nb::list> &, int>(&Counter::count, nb::const_),
-             nb::arg("texts"), nb::arg("vocabulary").none(), nb::arg("threads"));
+        .def("count", &Counter::count, nb::arg("texts"), nb::arg("vocabulary").none(), nb::arg("threads"));
 }
 
 }  // namespace tacit
