@@ -1,8 +1,11 @@
 """Words against scikit-learn's CountVectorizer, the oracle."""
 
+import gzip
 import re
 import sys
 import warnings
+from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +16,8 @@ from sklearn.feature_extraction import text as of_sklearn
 
 from tacit import engine, text
 from tacit.text import CountVectorizer
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
 
 TEXTS = [
     "The cat sat on the mat; the CAT's mat_2 was flat.",
@@ -113,6 +118,21 @@ def test_many_texts_in_many_tasks():
     texts = [" ".join(rng.choice(words, 30)) for _ in range(1000)]
     same(texts, new=texts[:10])
     same(np.array(texts), max_features=50)
+
+
+@pytest.mark.parametrize(
+    ("name", "every"),
+    [("20newsgroups/20news-bydate.jsonl", 100), ("alignment/en-es/corpus.tsv", 5)],
+)
+def test_the_same_on_real_texts(name, every):
+    """English posts with all their headers; Spanish sentences."""
+    path = DATA / f"{name}.gz"
+    if not path.exists():
+        pytest.skip(f"{path} is absent: real data are no part of the project")
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        texts = list(islice(lines, 0, None, every))
+    for settings_ in {}, {"strip_accents": "unicode", "min_df": 2}, {"lowercase": False}:
+        same(texts, new=texts[:5], **settings_)
 
 
 def test_bytes_and_missing_texts():
