@@ -51,6 +51,32 @@ def posts(scale: float = 1.0) -> list[str] | None:
     return [post["text"] for post in _read(scale)] if NEWSGROUPS.exists() else None
 
 
+# Alphabets, and how many of 20 words are written in each.
+ALPHABETS = {
+    "abcdefghijklmnopqrstuvwxyz": 14,
+    "aàbcçdeéèfghiïlmnñoöprstuüv": 3,
+    "абвгдежзийклмнопрстуфхцчшщыэюя": 1,
+    "αβγδεζηθικλμνξοπρστυφχψω": 1,
+    "日本語中文字東京大学生時間人年": 1,
+}
+
+
+def documents(size: int, seed: int = 0) -> list[str]:
+    """Return texts of 1 KB, so many bytes in all, of words whose frequencies fall as 1 / rank."""
+    rng = np.random.default_rng(seed)
+    count = max(100, min(200_000, size // 200))
+    shares = np.repeat(list(ALPHABETS), list(ALPHABETS.values()))
+    words = [
+        "".join(rng.choice(list(alphabet), length))
+        for alphabet, length in zip(
+            rng.choice(shares, count), rng.integers(2, 11, count), strict=True
+        )
+    ]
+    p = 1.0 / (np.arange(count) + 2.7)
+    drawn = rng.choice(count, (max(1, size // 1024), 150), p=p / p.sum())
+    return [" ".join([words[i] for i in row]).capitalize() + "." for row in drawn.tolist()]
+
+
 def _read(scale: float) -> list[dict[str, str]]:
     """Read one post in 1 / scale."""
     step = max(1, round(1 / scale))

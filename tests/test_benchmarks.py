@@ -17,5 +17,5 @@ def test_benchmarks_run():
     sys.modules[spec.name] = run  # for dataclasses
     spec.loader.exec_module(run)
     page, lines = run.main(scale=0.01, turns=1)
-    assert len(lines) >= 3 + 1 + 2 + 2 + 8 + 4 + 1
+    assert len(lines) >= 3 + 1 + 2 + 2 + 8 + 2 + 4 + 1
     assert page.count("\n| ") == len(lines) + 1

@@ -1,8 +1,11 @@
 """Words against scikit-learn's CountVectorizer, the oracle."""
 
+import gzip
 import re
 import sys
 import warnings
+from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +16,8 @@ from sklearn.feature_extraction import text as of_sklearn
 
 from tacit import engine, text
 from tacit.text import CountVectorizer
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
 
 TEXTS = [
     "The cat sat on the mat; the CAT's mat_2 was flat.",
@@ -46,8 +51,8 @@ def same(texts, new=(), **settings_):
                 expected.indptr.dtype,
                 type(expected),
             )
-            for rows in (texts, list(new)):
-                assert (ours.transform(rows) != theirs.transform(rows)).nnz == 0
+            assert (ours.transform(texts) != expected).nnz == 0
+            assert (ours.transform(list(new)) != theirs.transform(list(new))).nnz == 0
             assert list(ours.get_feature_names_out()) == list(theirs.get_feature_names_out())
 
 
@@ -91,17 +96,20 @@ def test_the_same_as_scikit_learn(settings_):
     lowercase=st.booleans(),
     pattern=st.sampled_from([r"(?u)\b\w\w+\b", r"\w+", r"[a-zA-Z]+", r"\b[a-zA-Z]{2,}\b"]),
     last=st.integers(1, 2),
+    accents=st.sampled_from([None, "ascii", "unicode"]),
 )
-def test_the_same_on_any_text(texts, lowercase, pattern, last):
-    same(texts, lowercase=lowercase, token_pattern=pattern, ngram_range=(1, last))
+def test_the_same_on_any_text(texts, lowercase, pattern, last, accents):
+    settings_ = {"lowercase": lowercase, "token_pattern": pattern, "strip_accents": accents}
+    same(texts, **settings_, ngram_range=(1, last))
 
 
-def test_every_character():
-    """Each code point between letters and by itself: is it a word character, and its small form."""
-    points = [chr(c) for c in range(sys.maxunicode + 1) if not 0xD800 <= c < 0xE000]
+@pytest.mark.parametrize("accents", [None, "ascii", "unicode"])
+def test_every_character(accents):
+    """Each code point between letters and by itself: what becomes of it, and is it of a word."""
+    points = [chr(c) for c in range(sys.maxunicode + 1)]
     pieces = [points[at : at + 5000] for at in range(0, len(points), 5000)]
     lines = ["".join(f"Ab{c}c {c}{c} " for c in piece) for piece in pieces]
-    same(lines)
+    same(lines, strip_accents=accents)
 
 
 def test_many_texts_in_many_tasks():
@@ -110,6 +118,21 @@ def test_many_texts_in_many_tasks():
     texts = [" ".join(rng.choice(words, 30)) for _ in range(1000)]
     same(texts, new=texts[:10])
     same(np.array(texts), max_features=50)
+
+
+@pytest.mark.parametrize(
+    ("name", "every"),
+    [("20newsgroups/20news-bydate.jsonl", 100), ("alignment/en-es/corpus.tsv", 5)],
+)
+def test_the_same_on_real_texts(name, every):
+    """English posts with all their headers; Spanish sentences."""
+    path = DATA / f"{name}.gz"
+    if not path.exists():
+        pytest.skip(f"{path} is absent: real data are no part of the project")
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        texts = list(islice(lines, 0, None, every))
+    for settings_ in {}, {"strip_accents": "unicode", "min_df": 2}, {"lowercase": False}:
+        same(texts, new=texts[:5], **settings_)
 
 
 def test_bytes_and_missing_texts():
@@ -141,7 +164,12 @@ def test_what_is_counted_natively(monkeypatch):
         raise AssertionError("scikit-learn was asked")
 
     monkeypatch.setattr(of_sklearn.CountVectorizer, "_count_vocab", fail)
-    for settings_ in ({}, {"ngram_range": (1, 2)}, {"stop_words": "english"}):
+    for settings_ in (
+        {},
+        {"ngram_range": (1, 2)},
+        {"stop_words": "english"},
+        {"strip_accents": "ascii"},
+    ):
         CountVectorizer(**settings_).fit(TEXTS)
 
 

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,15 @@ class Codes:
         threads: int,
     ) -> float: ...
 
+class Column:
+    def __init__(self, source: object) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def missing(self) -> int: ...
+    @property
+    def first_missing(self) -> int: ...
+    def tolist(self) -> list[str]: ...
+
 class Counter:
     def __init__(
         self,
@@ -123,17 +133,14 @@ class Counter:
         bounded: bool,
         lowercase: bool,
         least: int,
-        word: npt.NDArray[np.uint8],
-        lower: npt.NDArray[np.uint32],
+        fold: Callable[[int], list[str]] | None,
         stop: list[str],
         fewest: int,
         most: int,
     ) -> None: ...
     def count(
-        self, texts: tuple[str, ...], vocabulary: list[str] | None, threads: int
-    ) -> tuple[
-        npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int32], list[str] | None
-    ]: ...
+        self, texts: tuple[str, ...] | Column, vocabulary: list[str] | None, threads: int
+    ) -> tuple[Numbers, Numbers, npt.NDArray[np.int64], dict[str, int] | None]: ...
 
 def distinct(
     rows: npt.NDArray[np.uint8],

@@ -8,18 +8,16 @@ for (characters, a tokenizer of one's own, an unusual pattern), scikit-learn doe
 from __future__ import annotations
 
 import re
-import sys
-import warnings
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.feature_extraction import text as of_sklearn
 
-from tacit import engine
+from tacit import documents, engine
+from tacit._native import Column
 
 __all__ = ["CountVectorizer"]
 
@@ -28,9 +26,6 @@ RUNS = re.compile(
     r"(?:\(\?u\))?(?P<before>\\b)?(?P<kind>\\w|\[a-zA-Z\]|\[A-Za-z\])(?P<more>(?P=kind))?"
     r"(?:\+|\{(?P<least>\d+),\})(?P<after>\\b)?"
 )
-
-# What lower() does not map one by one: the capital I with a dot, and sigma, which ends words.
-UNLIKE_OTHERS = ("\u0130", "\u03a3")
 
 
 class Pattern(NamedTuple):
@@ -64,17 +59,15 @@ def pattern_of(token_pattern: str) -> Pattern | None:
 
 
 @cache
-def _characters(size: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
-    """Return for so many code points if each is a word character, and what it is in lower case."""
-    word = np.zeros(size, np.uint8)
-    for run in re.finditer(r"\w+", "".join(map(chr, range(size)))):
-        word[run.start() : run.end()] = 1
-    lower = np.arange(size, dtype=np.uint32)
-    for code in np.flatnonzero(word).tolist():
-        small = chr(code).lower()
-        if len(small) == 1:
-            lower[code] = ord(small)
-    return word, lower
+def _folded(page: int, lowercase: bool, accents: str) -> list[str]:
+    """Return what the characters from 256 times a number on are without their accents.
+
+    That it can be done one by one is a property of Unicode: what a text's characters decompose
+    into is put in order only among the marks, which all go.
+    """
+    strip = {"ascii": of_sklearn.strip_accents_ascii, "unicode": of_sklearn.strip_accents_unicode}
+    characters = map(chr, range(256 * page, 256 * page + 256))
+    return [strip[accents](c.lower() if lowercase else c) for c in characters]
 
 
 class CountVectorizer(of_sklearn.CountVectorizer):
@@ -82,7 +75,8 @@ class CountVectorizer(of_sklearn.CountVectorizer):
 
     The parameters, the attributes and the results are those of
     :class:`sklearn.feature_extraction.text.CountVectorizer`. Texts that are missing (None, NaN) are
-    empty documents here, with a warning.
+    empty documents here, with a warning. Besides lists, arrays and columns of pandas, columns of
+    strings in Arrow are taken (polars, pyarrow, pandas with Arrow strings), and read in place.
 
     Parameters
     ----------
@@ -169,54 +163,52 @@ token_pattern, ngram_range, analyzer, max_df, min_df, max_features, vocabulary, 
 
     def _count_vocab(self, raw_documents: Iterable[Any], fixed_vocab: bool) -> tuple[Any, Any]:
         """Count the words; this is where scikit-learn's own spends its time."""
-        texts = _filled(raw_documents)
+        texts = documents.read(raw_documents)
         pattern = self._pattern()
-        if pattern is None:
-            found: tuple[Any, Any] = super()._count_vocab(texts, fixed_vocab)
+        # The kernel would have to read the vocabulary first, which can take longer than few texts.
+        few = fixed_vocab and documents.length(texts) < len(self.vocabulary_)
+        if pattern is None or few:
+            found: tuple[Any, Any] = super()._count_vocab(documents.listed(texts), fixed_vocab)
             return found
         self.build_analyzer()  # warns of stop words that are no words
-        kernels = engine.native()
-        assert kernels is not None
-        stop, plain = self.get_stop_words(), self._plain(texts)
-        # All code points take a while the first time, and most texts have no need of them.
-        size = 256 if all(map(str.isascii, plain)) else sys.maxunicode + 1
-        counter = kernels.Counter(
-            pattern.letters,
-            pattern.bounded,
-            self.lowercase and self.strip_accents is None,
-            pattern.least,
-            *_characters(size),
-            sorted(stop) if stop is not None else [],
-            *self.ngram_range,
-        )
         given = _in_order(self.vocabulary_) if fixed_vocab else None
-        threads = engine.workers(self.n_jobs)
-        starts, indices, counts, words = counter.count(plain, given, threads)
-        vocabulary = self.vocabulary_ if fixed_vocab else {w: j for j, w in enumerate(words)}
+        counter, threads = self._counter(pattern), engine.workers(self.n_jobs)
+        starts, indices, counts, words = counter.count(self._strings(texts), given, threads)
+        vocabulary = self.vocabulary_ if fixed_vocab else words
         if not vocabulary:
             raise ValueError("empty vocabulary; perhaps the documents only contain stop words")
-        index = np.int32 if len(indices) <= np.iinfo(np.int32).max else np.int64
+        counts = counts.view(np.int64)  # by this name rather than as C's long long
         X = sparse.csr_array(
-            (counts.astype(self.dtype), indices.astype(index), starts.astype(index)),
+            (counts.astype(self.dtype, copy=False), indices, starts),
             shape=(len(starts) - 1, len(vocabulary)),
         )
         return vocabulary, _as_sklearn(X)
 
-    def _plain(self, texts: list[Any]) -> tuple[str, ...]:
-        """Return texts as the kernel takes them: decoded, the odd letters low, without accents.
+    def _counter(self, pattern: Pattern) -> Any:
+        """Return the kernel for a pattern."""
+        kernels, stop, fold = engine.native(), self.get_stop_words(), None
+        assert kernels is not None
+        if isinstance(self.strip_accents, str):
+            fold = partial(_folded, lowercase=self.lowercase, accents=self.strip_accents)
+        return kernels.Counter(
+            pattern.letters,
+            pattern.bounded,
+            self.lowercase and not callable(self.strip_accents),
+            pattern.least,
+            fold,
+            sorted(stop) if stop is not None else [],
+            *self.ngram_range,
+        )
 
-        Without accents they are in lower case already: a letter may lose more than its accent.
-        """
-        preprocess = None if self.strip_accents is None else self.build_preprocessor()
-
-        def clean(given: Any) -> str:
-            text = given if type(given) is str else str(self.decode(given))
-            if preprocess is not None:
-                return str(preprocess(text))
-            odd = self.lowercase and not text.isascii() and any(c in text for c in UNLIKE_OTHERS)
-            return text.lower() if odd else text
-
-        return tuple([clean(text) for text in texts])
+    def _strings(self, texts: list[Any] | Column) -> tuple[str, ...] | Column:
+        """Return texts as the kernel takes them, after a function of one's own for accents."""
+        own = callable(self.strip_accents)
+        if not isinstance(texts, list) and not own:
+            return texts
+        strings = documents.listed(texts)
+        if set(map(type, strings)) - {str}:
+            strings = [str(self.decode(text)) for text in documents.checked(strings)]
+        return tuple(map(self.build_preprocessor(), strings) if own else strings)
 
     def _limit_features(
         self,
@@ -234,30 +226,6 @@ token_pattern, ngram_range, analyzer, max_df, min_df, max_features, vocabulary, 
     def _sort_features(self, X: Any, vocabulary: dict[str, int]) -> Any:
         """Do nothing where the kernel has counted: the words are in order."""
         return X if self._pattern() is not None else super()._sort_features(X, vocabulary)
-
-
-def _filled(documents: Iterable[Any]) -> list[Any]:
-    """Return texts as a list, missing ones empty."""
-    texts = documents.tolist() if hasattr(documents, "tolist") else list(documents)
-    missing = [i for i, text in enumerate(texts) if type(text) is not str and _is_missing(text)]
-    if missing:
-        for i in missing:
-            texts[i] = ""
-        warnings.warn(
-            f"{len(missing)} of {len(texts)} texts are missing (the first is text {missing[0]}): "
-            "they count as empty.",
-            UserWarning,
-            stacklevel=4,
-        )
-    return texts
-
-
-def _is_missing(text: Any) -> bool:
-    return (
-        text is None
-        or type(text).__name__ == "NAType"
-        or (isinstance(text, float) and text != text)
-    )
 
 
 def _in_order(vocabulary: dict[str, int]) -> list[str]:

@@ -1,84 +1,65 @@
 // From texts to the counts of their words and runs of words.
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 
-#include <atomic>
-#include <cstring>
+#include <limits>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "arrays.h"
+#include "arrow.h"
 #include "text.h"
 #include "threads.h"
 
 namespace tacit {
 namespace {
 
-constexpr std::size_t batch = 128;  // texts that one task counts
+constexpr std::size_t ahead = 32;  // words that are looked up together
+
+// How many of n texts one task counts.
+std::size_t batch_of(std::size_t n) { return std::clamp<std::size_t>(n / 64, 1, 128); }
+
+// A word of a text and how often it occurs there: the number above, the count below, so that entries
+// sort as plain numbers.
+using Entry = std::uint64_t;
+constexpr std::uint32_t word_of(Entry entry) { return static_cast<std::uint32_t>(entry >> 32); }
 
 // What a thread counts with.
 struct Desk {
-    explicit Desk(const Rules &rules) : words(rules) {}
-    Words words;
-    Names names;                      // of the words it has seen, unless the vocabulary is given
-    std::vector<std::int64_t> place;  // of each in the row at hand, or -1
-};
-
-struct Entry {
-    std::uint32_t word;
-    std::int32_t count;
+    std::optional<Words> words;
+    Names names;                       // of the words it has seen, unless the vocabulary is given
+    std::vector<std::uint32_t> place;  // of each word among the entries, if it is there
+    std::vector<Entry> entries;        // of the task at hand
 };
 
 struct Batch {  // what a task found
-    std::size_t desk = 0;
-    std::vector<Entry> entries;
+    std::size_t desk = 0, size = 0;
+    std::unique_ptr<Entry[]> entries;
     std::vector<std::size_t> ends;  // of each text's
 };
 
-// Numbers in the order of their strings, which in UTF-8 is that of the code points.
-std::vector<std::uint32_t> in_order(const Names &names) {
-    struct Key {
-        std::uint64_t first;  // the first eight bytes
-        std::uint32_t id;
-    };
-    std::vector<Key> keys(names.size());
-    for (std::size_t id = 0; id < keys.size(); ++id) {
-        std::uint64_t first = 0;
-        for (std::size_t q = 0; q < 8; ++q) {
-            first = first << 8 | (q < names.length(id) ? static_cast<unsigned char>(names.begin(id)[q]) : 0);
-        }
-        keys[id] = {first, static_cast<std::uint32_t>(id)};
-    }
-    std::sort(keys.begin(), keys.end(), [&](const Key &a, const Key &b) {
-        if (a.first != b.first) return a.first < b.first;
-        const std::size_t length = std::min(names.length(a.id), names.length(b.id));
-        const int order = std::memcmp(names.begin(a.id), names.begin(b.id), length);
-        return order ? order < 0 : names.length(a.id) < names.length(b.id);
-    });
-    std::vector<std::uint32_t> ids(keys.size());
-    for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = keys[i].id;
-    return ids;
+// A NumPy array that owns what was made without setting it to zero first.
+template <typename T>
+nb::object to_numpy(std::unique_ptr<T[]> values, std::size_t size) {
+    T *held = values.release();
+    nb::capsule owner(held, [](void *p) noexcept { delete[] static_cast<T *>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(held, {size}, owner));
 }
 
 class Counter {
   public:
-    Counter(bool letters, bool bounded, bool lowercase, std::size_t least, Vector<const std::uint8_t> word,
-            Vector<const std::uint32_t> lower, nb::list stop, std::size_t fewest, std::size_t most)
-        : word_(word), lower_(lower), fewest_(fewest), most_(most) {
-        check((word.shape(0) == 256 || word.shape(0) == 0x110000) && lower.shape(0) == word.shape(0) &&
-                  fewest >= 1 && most >= fewest,
-              "shapes differ");
-        rules_ = {letters, bounded, lowercase, least, word.data(), lower.data()};
+    Counter(bool letters, bool bounded, bool lowercase, std::size_t least, nb::object fold, nb::list stop,
+            std::size_t fewest, std::size_t most)
+        : rules_{letters, bounded, lowercase, least, std::move(fold)}, fewest_(fewest), most_(most) {
+        check(least >= 1 && fewest >= 1 && most >= fewest, "words and runs of them have a length");
         for (const nb::handle name : stop) add(stop_, name);
     }
 
     // Counts the words of texts. Returns where each row begins, the numbers of words in order, their
-    // counts, and if no vocabulary was given, all words in order.
-    nb::object count(nb::tuple texts, std::optional<nb::list> vocabulary, int threads) {
+    // counts, and if no vocabulary was given, all words in order, with their numbers.
+    nb::object count(const nb::tuple &texts, const std::optional<nb::list> &vocabulary, int threads) const {
         std::vector<Text> views;
         views.reserve(texts.size());
         for (const nb::handle text : texts) {
@@ -86,14 +67,18 @@ class Counter {
 #if PY_VERSION_HEX < 0x030C0000
             if (PyUnicode_READY(text.ptr())) throw nb::python_error();
 #endif
-            check(PyUnicode_KIND(text.ptr()) == 1 || word_.shape(0) > 256, "the tables are too short");
             views.push_back({PyUnicode_DATA(text.ptr()), static_cast<std::size_t>(PyUnicode_GET_LENGTH(text.ptr())),
-                             static_cast<int>(PyUnicode_KIND(text.ptr()))});
+                             static_cast<std::size_t>(PyUnicode_KIND(text.ptr()))});
         }
-        return count(views, vocabulary, threads);
+        return count_all(views, vocabulary, threads);
+    }
+    nb::object count_column(const Column &texts, const std::optional<nb::list> &vocabulary, int threads) const {
+        return count_all(texts.texts(), vocabulary, threads);
     }
 
   private:
+    using Ranks = std::vector<std::vector<std::uint32_t>>;  // for each desk, the column of each of its words
+
     static void add(Names &names, nb::handle name) {
         Py_ssize_t length = 0;
         const char *from = PyUnicode_AsUTF8AndSize(name.ptr(), &length);
@@ -104,149 +89,217 @@ class Counter {
         names.add(copy.data(), size, Names::hash(copy.data(), size));
     }
 
-    nb::object count(const std::vector<Text> &texts, const std::optional<nb::list> &vocabulary, int threads) {
+    nb::object count_all(const std::vector<Text> &texts, const std::optional<nb::list> &vocabulary,
+                         int threads) const {
         check(threads >= 1, "threads must be positive");
         Names given;
         if (vocabulary) {
             for (const nb::handle name : *vocabulary) add(given, name);
             check(given.size() == vocabulary->size(), "the vocabulary holds a word twice");
         }
-        const std::size_t n = texts.size(), tasks = (n + batch - 1) / batch;
-        std::vector<Batch> found(tasks);
+        std::vector<Batch> found;
         std::vector<std::unique_ptr<Desk>> desks;
-        std::vector<std::int64_t> starts(n + 1), indices;
-        std::vector<std::int32_t> counts;
-        Names all;
         std::vector<std::uint32_t> order;
+        std::size_t entries = 0;
+        Ranks ranks;
         {
-            nb::gil_scoped_release release;
-            std::vector<std::size_t> idle;
-            std::mutex lock;
-            share(tasks, threads, [&](std::size_t task) {
-                std::size_t own = 0;
-                Desk *desk = nullptr;
-                {
-                    const std::lock_guard<std::mutex> guard(lock);
-                    if (idle.empty()) {
-                        idle.push_back(desks.size());
-                        desks.push_back(std::make_unique<Desk>(rules_));
-                        if (vocabulary) desks.back()->place.assign(given.size(), -1);
-                    }
-                    own = idle.back();
-                    idle.pop_back();
-                    desk = desks[own].get();
-                }
-                found[task].desk = own;
-                for (std::size_t i = task * batch; i < std::min(n, (task + 1) * batch); ++i) {
-                    desk->words.read(texts[i], stop_);
-                    count_runs(*desk, vocabulary ? &given : nullptr, found[task]);
-                }
-                const std::lock_guard<std::mutex> guard(lock);
-                idle.push_back(own);
-            });
-            std::vector<std::vector<std::uint32_t>> rank(desks.size());
-            if (!vocabulary) order = unite(desks, all, rank);
-            for (std::size_t task = 0; task < tasks; ++task) {
-                std::size_t before = 0;
-                for (std::size_t i = 0; i < found[task].ends.size(); ++i) {
-                    const std::size_t row = task * batch + i;
-                    starts[row + 1] = starts[row] + static_cast<std::int64_t>(found[task].ends[i] - before);
-                    before = found[task].ends[i];
-                }
-            }
-            indices.resize(static_cast<std::size_t>(starts[n]));
-            counts.resize(indices.size());
-            share(tasks, threads, [&](std::size_t task) {
-                std::vector<Entry> &entries = found[task].entries;
-                if (!vocabulary) {
-                    for (Entry &entry : entries) entry.word = rank[found[task].desk][entry.word];
-                }
-                std::size_t before = 0, at = static_cast<std::size_t>(starts[task * batch]);
-                for (const std::size_t end : found[task].ends) {
-                    std::sort(entries.begin() + static_cast<std::ptrdiff_t>(before),
-                              entries.begin() + static_cast<std::ptrdiff_t>(end),
-                              [](const Entry &a, const Entry &b) { return a.word < b.word; });
-                    for (; before < end; ++before, ++at) {
-                        indices[at] = entries[before].word;
-                        counts[at] = entries[before].count;
-                    }
-                }
-                std::vector<Entry>().swap(entries);
-            });
+            const nb::gil_scoped_release release;
+            found = count_batches(texts, vocabulary ? &given : nullptr, threads, desks);
+            for (const Batch &one : found) entries += one.size;
+            if (!vocabulary) order = unite(desks, ranks);
         }
-        const std::size_t size = indices.size();
         nb::object words = nb::none();
         if (!vocabulary) {
-            nb::list names;
-            for (const std::uint32_t id : order) names.append(nb::str(all.begin(id), all.length(id)));
-            words = names;
+            nb::dict columns;
+            for (std::size_t column = 0; column < order.size(); ++column) {
+                const Names &names = desks[0]->names;
+                columns[nb::str(names.begin(order[column]), names.length(order[column]))] = column;
+            }
+            words = columns;
         }
-        return nb::make_tuple(to_numpy(std::move(starts), n + 1), to_numpy(std::move(indices), size),
-                              to_numpy(std::move(counts), size), words);
+        desks.clear();
+        const bool small = entries <= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max());
+        nb::object rows = small ? collect<std::int32_t>(texts.size(), entries, found, ranks, threads)
+                                : collect<std::int64_t>(texts.size(), entries, found, ranks, threads);
+        return rows + nb::make_tuple(words);
+    }
+
+    // Counts by batches, at one desk for each thread.
+    std::vector<Batch> count_batches(const std::vector<Text> &texts, const Names *given, int threads,
+                                     std::vector<std::unique_ptr<Desk>> &desks) const {
+        const std::size_t batch = batch_of(texts.size());
+        std::vector<Batch> found((texts.size() + batch - 1) / batch);
+        std::vector<std::size_t> idle;
+        std::mutex lock;
+        share(found.size(), threads, [&](std::size_t task) {
+            Batch &own = found[task];
+            Desk *desk = nullptr;
+            {
+                const std::lock_guard<std::mutex> guard(lock);
+                if (idle.empty()) {
+                    idle.push_back(desks.size());
+                    desks.push_back(std::make_unique<Desk>());
+                }
+                own.desk = idle.back();
+                idle.pop_back();
+                desk = desks[own.desk].get();
+            }
+            if (!desk->words) desk->words.emplace(rules_);
+            desk->entries.clear();
+            for (std::size_t i = task * batch; i < std::min(texts.size(), (task + 1) * batch); ++i) {
+                if (!desk->words->read(texts[i], stop_)) {
+                    throw std::invalid_argument("text " + std::to_string(i) +
+                                                " is not valid UTF-8: its producer is broken");
+                }
+                count_runs(*desk, given);
+                own.ends.push_back(desk->entries.size());
+            }
+            own.size = desk->entries.size();
+            own.entries.reset(new Entry[own.size]);
+            std::copy(desk->entries.begin(), desk->entries.end(), own.entries.get());
+            const std::lock_guard<std::mutex> guard(lock);
+            idle.push_back(own.desk);
+        });
+        return found;
     }
 
     // Counts the runs of words that a desk has read.
-    void count_runs(Desk &desk, const Names *given, Batch &found) const {
-        const std::size_t begin = found.entries.size();
-        const Words &words = desk.words;
+    void count_runs(Desk &desk, const Names *given) const {
+        struct Key {
+            const char *from;
+            std::size_t length;
+            std::uint64_t hash;
+        } keys[ahead];
+        std::uint32_t seen[ahead];
+        const Words &words = *desk.words;
+        const Names &names = given ? *given : desk.names;
+        std::vector<Entry> &entries = desk.entries;
+        const std::size_t begin = entries.size();
+        const auto count_one = [&](std::uint32_t word) {
+            // What the place says of other texts is no longer so: the entry there is another's.
+            std::uint32_t &place = desk.place[word];
+            if (place < begin || place >= entries.size() || word_of(entries[place]) != word) {
+                place = static_cast<std::uint32_t>(entries.size());
+                entries.push_back(Entry{word} << 32);
+            }
+            ++entries[place];
+        };
         for (std::size_t run = fewest_; run <= most_; ++run) {
-            for (std::size_t first = 0; first + run <= words.size(); ++first) {
-                const char *from = words.characters() + words.begin(first);
-                const std::size_t length = words.end(first + run - 1) - words.begin(first);
-                const std::uint64_t hash = Names::hash(from, length);
-                const std::int64_t id = given ? given->find(from, length, hash) : desk.names.add(from, length, hash);
-                if (id < 0) continue;
-                const auto word = static_cast<std::size_t>(id);
-                if (word >= desk.place.size()) desk.place.resize(2 * word + 16, -1);
-                std::int64_t &place = desk.place[word];
-                if (place < 0) {
-                    place = static_cast<std::int64_t>(found.entries.size());
-                    found.entries.push_back({static_cast<std::uint32_t>(id), 0});
+            for (std::size_t first = 0; first + run <= words.size(); first += ahead) {
+                const std::size_t many = std::min(ahead, words.size() - run + 1 - first);
+                for (std::size_t k = 0; k < many; ++k) {
+                    const char *from = words.characters() + words.begin(first + k);
+                    const std::size_t length = words.end(first + k + run - 1) - words.begin(first + k);
+                    keys[k] = {from, length, Names::hash(from, length)};
+                    names.prefetch(keys[k].hash);
                 }
-                ++found.entries[static_cast<std::size_t>(place)].count;
+                std::size_t known = 0;
+                for (std::size_t k = 0; k < many; ++k) {
+                    const auto &[from, length, hash] = keys[k];
+                    const std::int64_t id = given ? given->find(from, length, hash) : desk.names.add(from, length, hash);
+                    if (id < 0) continue;
+                    seen[known] = static_cast<std::uint32_t>(id);
+                    if (seen[known] >= desk.place.size()) desk.place.resize(2 * std::size_t{seen[known]} + 16);
+                    __builtin_prefetch(&desk.place[seen[known++]]);
+                }
+                for (std::size_t k = 0; k < known; ++k) count_one(seen[k]);
             }
         }
-        for (std::size_t p = begin; p < found.entries.size(); ++p) desk.place[found.entries[p].word] = -1;
-        found.ends.push_back(found.entries.size());
     }
 
-    // One vocabulary out of those of all desks, and each desk's numbers in its order.
-    static std::vector<std::uint32_t> unite(const std::vector<std::unique_ptr<Desk>> &desks, Names &all,
-                                            std::vector<std::vector<std::uint32_t>> &rank) {
+    // One vocabulary out of those of all desks, at the first, and each desk's numbers in its order.
+    static std::vector<std::uint32_t> unite(std::vector<std::unique_ptr<Desk>> &desks, Ranks &ranks) {
+        ranks.resize(desks.size());
+        if (desks.empty()) return {};
+        Names &all = desks[0]->names;
         for (std::size_t d = 0; d < desks.size(); ++d) {
             const Names &names = desks[d]->names;
-            rank[d].resize(names.size());
+            ranks[d].resize(names.size());
             for (std::size_t id = 0; id < names.size(); ++id) {
                 const char *from = names.begin(id);
                 const std::size_t length = names.length(id);
-                rank[d][id] = all.add(from, length, Names::hash(from, length));
+                ranks[d][id] = d ? all.add(from, length, Names::hash(from, length)) : static_cast<std::uint32_t>(id);
             }
         }
-        std::vector<std::uint32_t> order = in_order(all), place(order.size());
+        std::vector<std::uint32_t> order = all.in_order(), place(order.size());
         for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<std::uint32_t>(i);
-        for (auto &own : rank) {
+        for (auto &own : ranks) {
             for (std::uint32_t &id : own) id = place[id];
         }
         return order;
     }
 
-    Vector<const std::uint8_t> word_;
-    Vector<const std::uint32_t> lower_;
+    // The rows of all batches, each in the order of its columns: where they begin, columns and counts.
+    template <typename Index>
+    static nb::object collect(std::size_t n, std::size_t entries, std::vector<Batch> &found, const Ranks &ranks,
+                              int threads) {
+        std::unique_ptr<Index[]> starts(new Index[n + 1]), columns(new Index[entries]);
+        std::unique_ptr<std::int64_t[]> counts(new std::int64_t[entries]);
+        {
+            const nb::gil_scoped_release release;
+            std::vector<std::size_t> before(found.size());  // entries of the batches before each
+            for (std::size_t task = 1; task < found.size(); ++task) {
+                before[task] = before[task - 1] + found[task - 1].size;
+            }
+            starts[0] = 0;
+            share(found.size(), threads, [&](std::size_t task) {
+                Batch &own = found[task];
+                Entry *from = own.entries.get();
+                if (!ranks.empty()) {
+                    const std::vector<std::uint32_t> &rank = ranks[own.desk];
+                    for (std::size_t p = 0; p < own.size; ++p) {
+                        from[p] = Entry{rank[word_of(from[p])]} << 32 | static_cast<std::uint32_t>(from[p]);
+                    }
+                }
+                std::size_t begin = 0, row = task * batch_of(n);
+                for (const std::size_t end : own.ends) {
+                    std::sort(from + begin, from + end);
+                    begin = end;
+                    starts[++row] = static_cast<Index>(before[task] + end);
+                }
+                for (std::size_t p = 0; p < own.size; ++p) {
+                    columns[before[task] + p] = static_cast<Index>(word_of(from[p]));
+                    counts[before[task] + p] = static_cast<std::uint32_t>(from[p]);
+                }
+                own.entries.reset();
+            });
+        }
+        return nb::make_tuple(to_numpy(std::move(starts), n + 1), to_numpy(std::move(columns), entries),
+                              to_numpy(std::move(counts), entries));
+    }
+
+    const Rules rules_;
     std::size_t fewest_, most_;
-    Rules rules_{};
     Names stop_;
 };
+
+// The texts of a column as Python strings; missing ones are empty.
+nb::list strings(const Column &column) {
+    nb::list found;
+    for (const Text &text : column.texts()) {
+        const auto *from = static_cast<const char *>(text.data);
+        PyObject *string = PyUnicode_DecodeUTF8(from, static_cast<Py_ssize_t>(text.length), nullptr);
+        if (!string) throw nb::python_error();
+        found.append(nb::steal(string));
+    }
+    return found;
+}
 
 }  // namespace
 
 void define_text(nb::module_ &m) {
+    nb::class_<Column>(m, "Column")
+        .def(nb::init<nb::object>(), nb::arg("source"))
+        .def("__len__", [](const Column &column) { return column.texts().size(); })
+        .def_prop_ro("missing", &Column::missing)
+        .def_prop_ro("first_missing", &Column::first_missing)
+        .def("tolist", &strings);
     nb::class_<Counter>(m, "Counter")
-        .def(nb::init<bool, bool, bool, std::size_t, Vector<const std::uint8_t>, Vector<const std::uint32_t>,
-                      nb::list, std::size_t, std::size_t>(),
-             nb::arg("letters"), nb::arg("bounded"), nb::arg("lowercase"), nb::arg("least"), nb::arg("word"),
-             nb::arg("lower"), nb::arg("stop"), nb::arg("fewest"), nb::arg("most"))
-        .def("count", nb::overload_cast<nb::tuple, std::optional<nb::list>, int>(&Counter::count),
-             nb::arg("texts"), nb::arg("vocabulary").none(), nb::arg("threads"));
+        .def(nb::init<bool, bool, bool, std::size_t, nb::object, nb::list, std::size_t, std::size_t>(),
+             nb::arg("letters"), nb::arg("bounded"), nb::arg("lowercase"), nb::arg("least"), nb::arg("fold").none(),
+             nb::arg("stop"), nb::arg("fewest"), nb::arg("most"))
+        .def("count", &Counter::count_column, nb::arg("texts"), nb::arg("vocabulary").none(), nb::arg("threads"))
+        .def("count", &Counter::count, nb::arg("texts"), nb::arg("vocabulary").none(), nb::arg("threads"));
 }
 
 }  // namespace tacit

@@ -1,102 +1,19 @@
-// Words: what they are, where they stand in a text, and their numbers.
+// The words of texts, wherever these come from: Python's strings or UTF-8.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <stdexcept>
 #include <vector>
+
+#include "characters.h"
+#include "names.h"
 
 namespace tacit {
 
-// What a word is: a run of word characters, or of the letters a to z, of at least so many characters.
-// Where letters are `bounded`, a run counts only if no other word character touches it.
-struct Rules {
-    bool letters, bounded, lowercase;
-    std::size_t least;
-    const std::uint8_t *word;    // for each code point, whether it is a word character
-    const std::uint32_t *lower;  // and what it is in lower case
-};
-
-// A text, in the bytes that Python keeps it in: 1, 2 or 4 a character.
+// A text, in the bytes that Python keeps it in, 1, 2 or 4 a character, or in UTF-8 if `width` is 0.
 struct Text {
     const void *data;
-    std::size_t length;
-    int width;
-};
-
-// Strings by their number, and numbers by their string.
-class Names {
-  public:
-    Names() : slots_(1 << 10) {}
-
-    std::size_t size() const { return ends_.size() - 1; }
-    const char *begin(std::size_t id) const { return characters_.data() + ends_[id]; }
-    std::size_t length(std::size_t id) const { return ends_[id + 1] - ends_[id]; }
-
-    // Of a string behind which there are at least 8 bytes more.
-    static std::uint64_t hash(const char *from, std::size_t length) {
-        std::uint64_t value = 0x9e3779b97f4a7c15u ^ length, part;
-        for (; length >= 8; from += 8, length -= 8) {
-            std::memcpy(&part, from, 8);
-            value = mix(value, part);
-        }
-        if (!length) return value;
-        std::memcpy(&part, from, 8);
-        return mix(value, part & ((std::uint64_t{1} << (8 * length)) - 1));
-    }
-
-    // The number of a string, or -1.
-    std::int64_t find(const char *from, std::size_t length, std::uint64_t hash) const {
-        for (std::size_t at = hash & (slots_.size() - 1);; at = (at + 1) & (slots_.size() - 1)) {
-            const Slot &slot = slots_[at];
-            if (!slot.id) return -1;
-            if (slot.hash == hash && is(slot.id - 1, from, length)) return slot.id - 1;
-        }
-    }
-
-    std::uint32_t add(const char *from, std::size_t length, std::uint64_t hash) {
-        std::size_t at = hash & (slots_.size() - 1);
-        for (; slots_[at].id; at = (at + 1) & (slots_.size() - 1)) {
-            if (slots_[at].hash == hash && is(slots_[at].id - 1, from, length)) return slots_[at].id - 1;
-        }
-        if (size() >= 0xfffffffe) throw std::length_error("more than 4 billion different words");
-        characters_.resize(ends_.back());
-        characters_.insert(characters_.end(), from, from + length);
-        ends_.push_back(characters_.size());
-        characters_.resize(characters_.size() + 8);
-        const auto id = static_cast<std::uint32_t>(size());  // from 1
-        slots_[at] = {hash, id};
-        if (2 * size() > slots_.size()) grow();
-        return id - 1;
-    }
-
-  private:
-    struct Slot {
-        std::uint64_t hash = 0;
-        std::uint32_t id = 0;  // from 1; 0 is free
-    };
-
-    static std::uint64_t mix(std::uint64_t value, std::uint64_t part) {
-        value = (value ^ part) * 0xff51afd7ed558ccdu;
-        return value ^ (value >> 32);
-    }
-    bool is(std::size_t id, const char *from, std::size_t length) const {
-        return this->length(id) == length && !std::memcmp(begin(id), from, length);
-    }
-    void grow() {
-        std::vector<Slot> old(2 * slots_.size());
-        old.swap(slots_);
-        for (const Slot &slot : old) {
-            if (!slot.id) continue;
-            std::size_t at = slot.hash & (slots_.size() - 1);
-            while (slots_[at].id) at = (at + 1) & (slots_.size() - 1);
-            slots_[at] = slot;
-        }
-    }
-
-    std::vector<Slot> slots_;
-    std::vector<char> characters_;
-    std::vector<std::size_t> ends_{0};
+    std::size_t length : 61, width : 3;
 };
 
 inline char *write_utf8(std::uint32_t c, char *to) {
@@ -118,34 +35,46 @@ inline char *write_utf8(std::uint32_t c, char *to) {
     return to;
 }
 
-// Reads code points one after the other.
+constexpr std::uint32_t no_character = 0xffffffff;
+
+// Read code points one after the other, from `at` to `end`.
 template <typename Char>
 struct Wide {
     const Char *at, *end;
-    bool more() const { return at < end; }
     std::uint32_t next() { return *at++; }
 };
-// What a character does: it parts words, belongs to one, or keeps the word it touches from being one.
-enum class Role : std::uint8_t { parts, belongs, spoils };
+struct Utf8 {
+    const std::uint8_t *at, *end;
+    // Returns no_character for bytes that are not UTF-8, just as Python's decoder fails for them.
+    std::uint32_t next() {
+        const std::uint32_t first = *at++;
+        if (first < 0x80) return first;
+        const int more = first < 0xc2 ? 4 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : first < 0xf5 ? 3 : 4;
+        if (more > end - at) return no_character;
+        std::uint32_t code = first & (0x3f >> more);
+        for (int i = 0; i < more; ++i, ++at) {
+            if ((*at & 0xc0) != 0x80) return no_character;
+            code = code << 6 | (*at & 0x3f);
+        }
+        const bool longer = (more == 2 && code < 0x800) || (more == 3 && code < 0x10000);
+        return longer || code > 0x10ffff || (code >> 11) == 0x1b ? no_character : code;
+    }
+};
 
 // The words of a text, each behind the other with a space between.
 class Words {
   public:
-    explicit Words(const Rules &rules) : rules_(rules) {
-        for (std::uint32_t c = 0; c < 256; ++c) {
-            lows_[c] = rules.lowercase ? rules.lower[c] : c;
-            roles_[c] = role(lows_[c]);
+    explicit Words(const Rules &rules) : rules_(rules), characters_(rules), first_(characters_.page(0)) {
+        for (std::size_t c = 0; c < 128; ++c) {
+            if (first_[c].what() == Role::belongs) ascii_[c] = static_cast<char>(first_[c].code);
         }
     }
 
-    void read(const Text &text, const Names &stop) {
-        if (text_.size() < 4 * text.length + 16) text_.resize(4 * text.length + 16);
-        ends_.clear();
-        switch (text.width) {
-            case 1: return read(wide<std::uint8_t>(text), stop);
-            case 2: return read(wide<std::uint16_t>(text), stop);
-            default: return read(wide<std::uint32_t>(text), stop);
-        }
+    // Returns whether the text was one: bytes may be no UTF-8.
+    bool read(const Text &text, const Names &stop) {
+        Outcome outcome = pass(text, stop);
+        if (outcome == Outcome::unlike) outcome = pass(lowered(text), stop);
+        return outcome == Outcome::read;
     }
 
     std::size_t size() const { return ends_.size(); }
@@ -154,65 +83,108 @@ class Words {
     const char *characters() const { return text_.data(); }  // and at least 8 more
 
   private:
-    template <typename Char>
-    static Wide<Char> wide(const Text &text) {
-        const auto from = static_cast<const Char *>(text.data);
+    enum class Outcome { read, unlike, broken };
+
+    Outcome pass(const Text &text, const Names &stop) {
+        ends_.clear();
+        switch (text.width) {
+            case 0: return pass(reader<Utf8, std::uint8_t>(text), stop);
+            case 1: return pass(reader<Wide<std::uint8_t>, std::uint8_t>(text), stop);
+            case 2: return pass(reader<Wide<std::uint16_t>, std::uint16_t>(text), stop);
+            default: return pass(reader<Wide<std::uint32_t>, std::uint32_t>(text), stop);
+        }
+    }
+    template <typename Reader, typename Unit>
+    static Reader reader(const Text &text) {
+        const auto *from = static_cast<const Unit *>(text.data);
         return {from, from + text.length};
     }
 
-    Role role(std::uint32_t c) const {
-        const bool letter = (c | 0x20) - 'a' < 26;
-        if (rules_.letters ? letter : rules_.word[c]) return Role::belongs;
-        return rules_.bounded && rules_.word[c] ? Role::spoils : Role::parts;
+    // What Python makes of a text that has letters unlike others.
+    Text lowered(const Text &text) {
+        const nb::gil_scoped_acquire acquire;
+        const auto length = static_cast<Py_ssize_t>(text.length);
+        PyObject *given = text.width ? PyUnicode_FromKindAndData(text.width, text.data, length)
+                                     : PyUnicode_DecodeUTF8(static_cast<const char *>(text.data), length, nullptr);
+        if (!given) throw nb::python_error();
+        const nb::object low = nb::steal(given).attr("lower")();
+        low_.resize(static_cast<std::size_t>(PyUnicode_GET_LENGTH(low.ptr())));
+        if (!PyUnicode_AsUCS4(low.ptr(), low_.data(), PyUnicode_GET_LENGTH(low.ptr()), 0)) throw nb::python_error();
+        return {low_.data(), low_.size(), 4};
     }
 
     template <typename Reader>
-    void read(Reader reader, const Names &stop) {
-        char *const all = text_.data(), *start = all, *to = all;  // the word at hand begins at `start`
-        std::size_t count = 0;                                    // its characters
-        bool spoiled = false;
-        const auto finish = [&] {
-            bool keep = count >= rules_.least && !spoiled;
-            if (keep && stop.size()) {
-                const auto length = static_cast<std::size_t>(to - start);
-                keep = stop.find(start, length, Names::hash(start, length)) < 0;
-            }
-            if (keep) {
-                ends_.push_back(static_cast<std::size_t>(to - all));
-                *to++ = ' ';
-                start = to;
-            }
-            to = start;
-            count = 0;
-            spoiled = false;
-        };
-        while (reader.more()) {
-            std::uint32_t c = reader.next();
-            Role own;
-            if (c < 256) {
-                own = roles_[c];
-                c = lows_[c];
-            } else {
-                if (rules_.lowercase) c = rules_.lower[c];
-                own = role(c);
-            }
-            if (own == Role::belongs) {
-                to = write_utf8(c, to);
+    Outcome pass(Reader reader, const Names &stop) {
+        char *start = text_.data(), *to = start;  // of the word at hand
+        room(start, to, reader.end - reader.at);
+        std::size_t count = 0;  // its characters
+        bool spoiled = false, unlike = false;
+        const auto take = [&](Character character) {
+            if (character.what() == Role::belongs) {
+                to = write_utf8(character.code, to);
                 ++count;
-            } else if (own == Role::spoils) {
+            } else if (character.what() == Role::spoils) {
                 spoiled = true;
-            } else if (count || spoiled) {
-                finish();
+            } else {
+                if (count) finish(start, to, count >= rules_.least && !spoiled, stop);
+                count = 0;
+                spoiled = false;
+            }
+        };
+        while (reader.at < reader.end) {
+            const char *before = to;
+            while (reader.at < reader.end && *reader.at < 128 && ascii_[*reader.at]) *to++ = ascii_[*reader.at++];
+            count += static_cast<std::size_t>(to - before);
+            if (reader.at == reader.end) break;
+            const std::uint32_t code = reader.next();
+            if (code == no_character) return Outcome::broken;
+            const Character character = code < 256 ? first_[code] : characters_.of(code);
+            switch (character.what()) {
+                case Role::vanishes: break;
+                case Role::unlike: unlike = true; break;
+                case Role::several: {
+                    const std::vector<Character> &parts = characters_.several(character.code);
+                    room(start, to, reader.end - reader.at + static_cast<std::ptrdiff_t>(parts.size()));
+                    for (const Character part : parts) take(part);
+                    break;
+                }
+                default: take(character);
             }
         }
-        if (count || spoiled) finish();
+        finish(start, to, count >= rules_.least && !spoiled, stop);
+        return unlike ? Outcome::unlike : Outcome::read;
     }
 
-    const Rules rules_;
-    Role roles_[256];
-    std::uint32_t lows_[256];
+    // Ends the word at hand: it stays if it is to be kept and is no stop word.
+    void finish(char *&start, char *&to, bool keep, const Names &stop) {
+        if (keep && stop.size()) {
+            const auto length = static_cast<std::size_t>(to - start);
+            keep = stop.find(start, length, Names::hash(start, length)) < 0;
+        }
+        if (keep) {
+            ends_.push_back(static_cast<std::size_t>(to - text_.data()));
+            *to++ = ' ';
+            start = to;
+        }
+        to = start;
+    }
+
+    // Makes room for so many characters behind `to`, each with a space, and for reading 8 bytes at once.
+    void room(char *&start, char *&to, std::ptrdiff_t characters) {
+        const std::ptrdiff_t begun = start - text_.data(), used = to - text_.data();
+        const auto size = static_cast<std::size_t>(used + 4 * characters + 16);
+        if (text_.size() < size) text_.resize(size);
+        start = text_.data() + begun;
+        to = text_.data() + used;
+    }
+
+    const Rules &rules_;
+    Characters characters_;
+    const Characters::Page &first_;
+    char ascii_[128] = {};  // what ASCII characters become that belong to words; else 0
     std::vector<char> text_;
     std::vector<std::size_t> ends_;
+    std::vector<std::uint32_t> low_;
 };
 
 }  // namespace tacit
