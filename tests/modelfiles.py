@@ -56,8 +56,10 @@ def is_read_or_refused(path: Path) -> bool:
         return False
     if model.n_features_in_ > 1000:  # columns that no part describes take no room in a file
         return True
-    X = np.zeros((2, model.n_features_in_))
+    X: Any = np.zeros((2, model.n_features_in_))
     X[1] = np.nan
+    if hasattr(model, "columns_"):
+        X = {column.name: [None, "1"] for column in model.columns_}
     with np.errstate(over="ignore"):  # a row can be as good as impossible
         proba, joint = model.predict_proba(X), model.predict_joint_log_proba(X)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-6)

@@ -10,11 +10,20 @@ import json
 import sys
 from pathlib import Path
 
-from tacit.modelfile import FORMAT
+import tacit
+from tacit.modelfile.container import FORMAT
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from cases import CASES, K, hide
+
+TABLE = {
+    "text": ["a late goal won it", "the violin and the cello", "extra time, then a goal"] * 6,
+    "colour": ["red", "blue", None] * 6,
+    "answer": ["yes", "no", "yes", "?", "no", "yes"] * 3,
+    "size": [0.5 + i * i / 7 for i in range(18)],
+    "day": ["2024-01-31"] * 18,
+}
 
 
 def main() -> None:
@@ -31,6 +40,14 @@ def main() -> None:
             model.save(directory / name)
             rows = case.data(4, 3)[0]
             expected[name] = {"X": rows.tolist(), "p": model.predict_proba(rows).tolist()}
+    labels = ["sport", "music", None] * 6
+    tables = tacit.TableClassifier(), tacit.TableMixture(2, alpha=1.0, random_state=0)
+    for model in tables:
+        model.fit(TABLE, labels)
+        name = f"table-{type(model).__name__}.safetensors"
+        model.save(directory / name)
+        rows = {column: cells[:4] for column, cells in TABLE.items()}
+        expected[name] = {"X": rows, "p": model.predict_proba(rows).tolist()}
     (directory / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
 
 
