@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
-from sklearn import naive_bayes
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -71,8 +70,6 @@ class BernoulliNB(HasCounterpart, DiscreteClassifier, BernoulliKind):
     array(['spam', 'spam', 'ham', 'ham', 'ham', 'spam'], dtype='<U4')
     """
 
-    _counterpart: ClassVar[Any] = naive_bayes.BernoulliNB
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CategoricalNB(HasCounterpart, DiscreteClassifier, CategoricalKind):
@@ -110,8 +107,6 @@ class CategoricalNB(HasCounterpart, DiscreteClassifier, CategoricalKind):
     array([0, 0, 1, 1, 1, 0])
     """
 
-    _counterpart: ClassVar[Any] = naive_bayes.CategoricalNB
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MultinomialNB(HasCounterpart, DiscreteClassifier, MultinomialKind):
@@ -145,8 +140,6 @@ class MultinomialNB(HasCounterpart, DiscreteClassifier, MultinomialKind):
     >>> nb.transduction_
     array(['sport', 'sport', 'music', 'music', 'music', 'sport'], dtype='<U5')
     """
-
-    _counterpart: ClassVar[Any] = naive_bayes.MultinomialNB
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -187,8 +180,6 @@ class GaussianNB(HasCounterpart, NormalClassifier, GaussianKind):
     >>> GaussianNB().fit(X, [0, None, None, 1, None, None]).transduction_
     array([0, 0, 0, 1, 1, 1])
     """
-
-    _counterpart: ClassVar[Any] = naive_bayes.GaussianNB
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

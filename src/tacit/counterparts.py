@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, ClassVar
+from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,8 +20,6 @@ SHARED = [
 
 class HasCounterpart:
     """An estimator whose fitted form scikit-learn has as well."""
-
-    _counterpart: ClassVar[Any]
 
     def to_sklearn(self) -> Any:
         """Return the fitted model as scikit-learn's estimator of the same name.
@@ -44,8 +42,12 @@ class HasCounterpart:
         array(['sport'], dtype='<U5')
         """
         check_is_fitted(self)
-        mine, known = vars(self), self._counterpart._get_param_names()
-        twin = self._counterpart(**{name: deepcopy(mine[name]) for name in known if name in mine})
+        from sklearn import mixture, naive_bayes  # of which mixture takes long to import
+
+        here = type(self).__name__
+        theirs = getattr(mixture if here == "GaussianMixture" else naive_bayes, here)
+        mine, known = vars(self), theirs._get_param_names()
+        twin = theirs(**{name: deepcopy(mine[name]) for name in known if name in mine})
         for name in SHARED:
             if name in mine:
                 setattr(twin, name, deepcopy(mine[name]))

@@ -7,7 +7,6 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn import mixture
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from tacit.clustering import Mixture
@@ -191,7 +190,6 @@ class GaussianMixture(HasCounterpart, Mixture):
     n_init: int = 1
     init: Any = "kmeans"
 
-    _counterpart: ClassVar[Any] = mixture.GaussianMixture
     _inits: ClassVar[dict[str, str]] = {"kmeans": "the clusters of k-means.", **Mixture._inits}
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "covariance_type": [StrOptions({"full", "tied", "diag"})],

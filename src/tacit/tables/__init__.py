@@ -41,6 +41,7 @@ SUFFIXES = {
     ".ipc": "arrow",
 }
 FORMATS = sorted(set(SUFFIXES.values()))
+MOST_BYTES = 1 << 25  # of cells in a batch, or little more
 MOST_NAMES = 20  # columns that a message lists
 
 
@@ -113,7 +114,7 @@ def batches(
     path : str or path
         The file, plain or gzipped; "-" is standard input.
     rows : int, default=50_000
-        Rows in a batch; the last one may have fewer.
+        Rows in a batch; the last one may have fewer, and so have batches of long texts.
     delimiter, encoding, format
         As for `read`.
 
@@ -134,16 +135,17 @@ def batches(
     if rows < 1:
         raise ValueError(f"rows is {rows}: a batch has at least one row.")
     waiting: list[pl.DataFrame] = []
-    count = 0
+    count = size = 0
     for frame in _frames(path, rows, delimiter, encoding, format):
         waiting.append(frame)
         count += frame.height
-        if count < rows:
+        size += int(frame.estimated_size())
+        if count < rows and size < MOST_BYTES:
             continue
         joined = _polars().concat(waiting, rechunk=True)
-        full = count - count % rows
-        yield from (joined[start : start + rows] for start in range(0, full, rows))
-        waiting, count = ([joined[full:]] if count > full else []), count - full
+        full = count - count % rows if count >= rows else count
+        yield from (joined[start : min(start + rows, full)] for start in range(0, full, rows))
+        waiting, count, size = ([joined[full:]] if count > full else []), count - full, 0
     if waiting:
         yield _polars().concat(waiting, rechunk=True)
 
