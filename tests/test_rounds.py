@@ -17,10 +17,11 @@ from scipy import sparse
 
 import tacit
 from tacit import bags, codes, em, engine
-from tacit.families import Bernoulli, Categorical, Gaussian, Multinomial
-from tacit.labels import encode
-from tacit.naivebayes import ClassCounts, NaiveBayes, count_known
-from tacit.rows import Rows
+from tacit.families import Bernoulli, Categorical, Gaussian, Mixed, Multinomial
+from tacit.families.mixed import Part
+from tacit.labels import Labels, encode
+from tacit.naivebayes import ClassCounts, NaiveBayes, count_known, select
+from tacit.rows import Joined, Rows
 
 pytestmark = pytest.mark.skipif(engine.native() is None, reason="there are no kernels to compare")
 
@@ -434,3 +435,44 @@ def test_indices_of_two_types():
     X.indptr[-1] += 5
     with pytest.raises(ValueError, match="indptr"):
         tacit.MultinomialNB().fit(text(n=100)[0], y).predict(X)
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_words_beside_other_columns(rounded, hard, weighted):
+    """The kernel that takes the other columns as evidence finds what the oracle finds."""
+    X, y = text(length=8)
+    n, rng = X.shape[0], np.random.default_rng(0)
+    beside = rng.integers(0, 3, (n, 2)).astype(float)
+    beside[rng.random((n, 2)) < 0.1] = np.nan
+    numbers = rng.normal(size=(n, 1)) + np.where(np.isnan(y), 0, y)[:, None]
+    blocks = Joined((X, beside, numbers))
+    families = Multinomial(0.1), Categorical(1.0), Gaussian(0.01)
+    parts = tuple(
+        Part(name, family, np.arange(block.shape[1]))
+        for name, family, block in zip("abc", families, blocks.blocks, strict=True)
+    )
+    model = NaiveBayes(Mixed(parts).bind(blocks), hard=hard)
+    weight = rng.uniform(0.5, 2.0, n) if weighted else None
+    rows = Rows(model.family.encode(blocks), None, weight)
+    start = np.full((n, 4), 0.1)
+    start[np.flatnonzero(~np.isnan(y)), y[~np.isnan(y)].astype(int)] = 3.0
+    first = model.start(rows, start)
+    labels = Labels(np.arange(4), np.where(np.arange(n) < 100, rng.integers(0, 4, n), -1))
+    known = labels.codes >= 0
+    fixed = count_known(model, rows, known & model.family.complete(rows.features), labels)
+    free = dataclasses.replace(select(rows, ~known, labels), known=fixed)
+    with oracle():
+        expected = em.fit(model, [free], first, max_iter=5, tol=0.0)
+    with single(rounded):
+        found = em.fit(model, [free.fresh()], first, max_iter=5, tol=0.0)
+        memory = free.fresh()
+        assert model.family.expect(first.features, memory, first.class_log_prior, hard) is not None
+    tolerance = 1e-6 if rounded else 1e-10
+    np.testing.assert_allclose(found.trace, expected.trace, rtol=tolerance)
+    for ours, theirs in zip(found.params.features, expected.params.features, strict=True):
+        name = "mean" if hasattr(theirs, "mean") else "log_p"
+        np.testing.assert_allclose(
+            getattr(ours, name), getattr(theirs, name), rtol=1e-4, atol=1e-5 if rounded else 1e-8
+        )

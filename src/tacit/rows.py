@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import engine
-from tacit.bags import Memory
+from tacit.bags import Bags, Memory
 from tacit.codes import Codes
 from tacit.numerics import Array
 
@@ -136,8 +136,9 @@ class Blocks:
 
     @property
     def chunk(self) -> int:
-        """How many rows a chunk has: few enough for every part."""
-        return min(part.chunk for part in self.parts)
+        """How many rows a chunk has: all if one part is words, else few enough for every part."""
+        sizes = [part.chunk for part in self.parts]
+        return max(sizes) if any(isinstance(part, Bags) for part in self.parts) else min(sizes)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tacit.bags import Bags
 from tacit.em import Sums
 from tacit.engine import Wanted
 from tacit.families.base import Expected, Family, check_is
@@ -114,7 +115,7 @@ class Mixed(Family):
         scores = [part.family.score(own, block, fitting) for part, own, block in triples]
         return np.asarray(np.sum(scores, axis=0))
 
-    # A single part is as fast as its family.
+    # A single part is as fast as its family, and words beside others nearly so.
 
     def look(
         self, params: Any, X: Any, log_prior: Array, wanted: Wanted
@@ -125,14 +126,39 @@ class Mixed(Family):
         return self.parts[0].family.look(params[0], self._columns(X)[0], log_prior, wanted)
 
     def expect(self, params: Any, rows: Rows, log_prior: Array, hard: bool) -> Expected | None:
-        """Let the kernels of a single part expect."""
-        if len(self.parts) > 1:
-            return None
-        known = rows.known and replace(rows.known, features=rows.known.features.parts[0])
+        """Let the kernels of one part expect, to which the others are evidence of the class."""
         assert isinstance(rows.features, Blocks)
-        own = replace(rows, features=rows.features.parts[0], known=known)
-        found = self.parts[0].family.expect(params[0], own, log_prior, hard)
-        return found and found._replace(statistics=Parts((found.statistics,)))
+        blocks = rows.features.parts
+        lead = next((i for i, block in enumerate(blocks) if isinstance(block, Bags)), 0)
+        others = [i for i in range(len(blocks)) if i != lead]
+        if others and not isinstance(blocks[lead], Bags):
+            return None
+        rows = rows if rows.memory is not None else rows.fresh()
+        evidence, most = rows.evidence, None
+        if others:
+            pieces = [self.parts[i].family.score(params[i], blocks[i], True) for i in others]
+            evidence = np.sum(pieces if evidence is None else [*pieces, evidence], axis=0)
+            most = np.maximum(evidence.max(axis=1), np.finfo(np.float64).min)
+            evidence -= most[:, None]  # which leaves small numbers, whose float32 is exact enough
+        known = rows.known and replace(rows.known, features=rows.known.features.parts[lead])
+        own = replace(rows, features=blocks[lead], evidence=evidence, known=known)
+        found = self.parts[lead].family.expect(params[lead], own, log_prior, hard)
+        if found is None or not others:
+            return found and found._replace(statistics=Parts((found.statistics,)))
+        assert rows.memory is not None
+        assert most is not None
+        shape = len(rows), len(log_prior)
+        weights = rows.memory.kept[: shape[0] * shape[1]].reshape(shape).astype(np.float64)
+        statistics = [found.statistics if i == lead else None for i in range(len(blocks))]
+        likelihood = found.log_likelihood
+        likelihood += float((most if rows.weight is None else most * rows.weight).sum())
+        for i in others:
+            statistics[i] = self.parts[i].family.count(blocks[i], weights, params[i])
+            if rows.known is not None and found.with_known:
+                before = rows.known.features.parts[i]
+                likelihood += self.parts[i].family.log_joint(params[i], before)
+                statistics[i] = before + statistics[i]
+        return found._replace(log_likelihood=likelihood, statistics=Parts(tuple(statistics)))
 
     def keys(self, features: Blocks) -> npt.NDArray[np.uint8] | None:
         """Return the bytes that tell rows apart, if a single part has them."""
