@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.special import logsumexp
 
 from tacit.columns import Column
 from tacit.families import Bernoulli, Categorical, Family, Gaussian, Multinomial
-from tacit.numerics import Array, ratio
+from tacit.numerics import Array, log, ratio
 
 __all__ = ["Explanation", "Feature", "Term", "marks", "terms"]
 
@@ -91,48 +90,86 @@ def terms(family: Family, params: Any, block: Any) -> tuple[npt.NDArray[np.intp]
     return columns, family.score(params, family.encode(rows))
 
 
+class Against:
+    """Log-odds of each class against all others together, by their shares."""
+
+    def __init__(self, log_p: Array, share: Array) -> None:
+        self.p, self.log_p, self.share = np.exp(log_p), log_p, share
+        self.mixed = share @ self.p
+
+    def __call__(self, k: int) -> Array:
+        """Return the log-odds of class k, for each column."""
+        others = np.maximum(self.mixed - self.share[k] * self.p[k], 0.0)
+        return np.asarray(self.log_p[k] - log(others / (1.0 - self.share[k])))
+
+
 def marks(
-    family: Family, params: Any, statistics: Any, columns: list[Column], share: Array, k: int
-) -> list[Feature]:
-    """Return what marks class k in the columns of one part, against the others by their share."""
-    others = np.where(np.arange(len(share)) == k, 0.0, share)
-    others = np.log(ratio(others, others.sum(), 0.0)[:, None] + 1e-300)
-
-    def against(log_p: Array) -> Array:
-        """Return log p of the class less that of all others, for each column."""
-        return np.asarray(log_p[k] - logsumexp(log_p + others, axis=0))
-
+    family: Family, params: Any, statistics: Any, columns: list[Column], share: Array, n: int
+) -> list[list[Feature]]:
+    """Return what marks each class in the columns of one part: the n strongest, or a few more."""
+    classes = range(len(share))
+    share = np.minimum(share, 1.0 - 1e-12)  # against nothing there are no odds
     if isinstance(family, Multinomial):
         (column,) = columns
         assert column.vectorizer is not None
         words = column.vectorizer.get_feature_names_out()
-        length = float(ratio(statistics.totals, statistics.rows, 0.0)[k])
-        odds, p = against(params.log_p), np.exp(params.log_p[k])
-        best = np.argsort(-p * odds * np.abs(odds), kind="stable")[:1000]
-        return [_feature(column, words[j], odds[j], length * p[j]) for j in best]
+        lengths, against = (
+            ratio(statistics.totals, statistics.rows, 0.0),
+            Against(params.log_p, share),
+        )
+        found = []
+        for k in classes:
+            odds, often = against(k), lengths[k] * against.p[k]
+            best = _largest(odds * np.abs(odds) * often, n)
+            found.append([_feature(column, words[j], odds[j], often[j]) for j in best])
+        return found
     if isinstance(family, Categorical):
+        pairs = [
+            (c, Against(own, share))
+            for c, own in zip(columns, family.split(params.log_p), strict=True)
+        ]
         return [
-            _feature(column, name, odds, p)
-            for column, log_p in zip(columns, family.split(params.log_p), strict=True)
-            for name, odds, p in zip(
-                column.categories, against(log_p), np.exp(log_p[k]), strict=False
-            )
+            [
+                _feature(column, name, odds, often)
+                for column, against in pairs
+                for name, odds, often in zip(
+                    column.categories, against(k), against.p[k], strict=False
+                )
+            ]
+            for k in classes
         ]
     if isinstance(family, Bernoulli):
-        found = []
-        for value, log_p in enumerate((params.log_not, params.log_p)):
-            odds, p = against(log_p), np.exp(log_p[k])
-            triples = zip(columns, odds, p, strict=True)
-            found += [_feature(c, c.categories[value], o, own) for c, o, own in triples]
-        return found
+        both = [Against(log_p, share) for log_p in (params.log_not, params.log_p)]
+        return [
+            [
+                _feature(column, column.categories[value], odds, often)
+                for value, against in enumerate(both)
+                for column, odds, often in zip(columns, against(k), against.p[k], strict=True)
+            ]
+            for k in classes
+        ]
     assert isinstance(family, Gaussian)
-    (column,), (mean,), (variance,) = columns, params.mean.T, params.variance.T
-    weight = np.exp(others[:, 0])
+    (column,) = columns
+    return [
+        [_of_number(column, params.mean[:, 0], params.variance[:, 0], share, k)] for k in classes
+    ]
+
+
+def _of_number(column: Column, mean: Array, variance: Array, share: Array, k: int) -> Feature:
+    weight = np.where(np.arange(len(share)) == k, 0.0, share)
+    weight = ratio(weight, weight.sum(), 1.0 / len(weight))
     middle = float(weight @ mean)
     spread = float(weight @ (variance + (mean - middle) ** 2))
     square = (variance[k] + (mean[k] - middle) ** 2) / spread
     odds = 0.5 * (np.log(spread / variance[k]) + square - 1.0)  # of its values, on average
-    return [_feature(column, f"{mean[k]:.4g} on average, others {middle:.4g}", odds, 1.0)]
+    return _feature(column, f"{mean[k]:.4g} on average, others {middle:.4g}", odds, 1.0)
+
+
+def _largest(scores: Array, n: int) -> npt.NDArray[np.intp]:
+    """Return where the n largest are, the largest first, the first of equals first."""
+    if n < len(scores):
+        scores = np.where(scores >= np.partition(scores, -n)[-n], scores, -np.inf)
+    return np.argsort(-scores, kind="stable")[:n]
 
 
 def _feature(column: Column, value: str, odds: float, often: float) -> Feature:

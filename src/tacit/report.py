@@ -71,12 +71,10 @@ def help_facts(found: UnlabeledHelp | None, classes: Sequence[Any]) -> dict[str,
     }
 
 
-def marks_facts(model: Any, classes: Sequence[Any], n: int = MARKS) -> dict[str, Any]:
+def marks_facts(model: Any, n: int = MARKS) -> dict[str, Any]:
     """Return what marks each class."""
-    return {
-        str(name): [feature._asdict() for feature in model.top_features(name, n)]
-        for name in classes
-    }
+    pairs = zip(model._names(), model._marks(n), strict=True)
+    return {str(name): [feature._asdict() for feature in own] for name, own in pairs}
 
 
 def describe(
@@ -100,7 +98,7 @@ def describe(
     }
     if labels is not None:
         facts["unlabelled"] = help_facts(getattr(model, "unlabeled_help_", None), classes)
-    return facts | {"marks": marks_facts(model, classes)}
+    return facts | {"marks": marks_facts(model)}
 
 
 # What follows puts facts into words.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import chain
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -244,16 +245,20 @@ class TableKind(EMEstimator):
             The strongest first.
         """
         check_is_fitted(self)
-        k, share = self._place(label), np.exp(self._params.class_log_prior)
+        return self._marks(n)[self._place(label)]
+
+    def _marks(self, n: int) -> list[list[Feature]]:
+        """Return what marks each class."""
+        share = np.exp(self._params.class_log_prior)
         statistics = self._statistics.features.parts
         parts = zip(self._model.family.parts, self._params.features, statistics, strict=True)
         found = [
-            feature
+            marks(part.family, params, sums, group.columns, share, n)
             for group, (part, params, sums) in zip(self._groups(), parts, strict=True)
-            for feature in marks(part.family, params, sums, group.columns, share, k)
         ]
-        found.sort(key=lambda feature: -feature.strength)
-        return [feature for feature in found[:n] if feature.strength > 0]
+        each = [list(chain.from_iterable(of_parts)) for of_parts in zip(*found, strict=True)]
+        ordered = (sorted(own, key=lambda feature: -feature.strength)[:n] for own in each)
+        return [[feature for feature in own if feature.strength > 0] for own in ordered]
 
     def _as_rows(self, drawn: Array) -> dict[str, list[Any]]:
         """Return drawn numbers as a table of the columns that are used; words have no order."""

@@ -91,9 +91,11 @@ def cluster(
     )
     if model is not None:
         best.save(model)
-    facts = describe(best, table, None, seconds)
-    facts["bic"] = bic
-    facts["wrote"] = [wrote(output, n), *([f"{model}: the model"] if model else [])]
+
+    def facts() -> dict[str, Any]:
+        told = [wrote(output, n), *([f"{model}: the model"] if model else [])]
+        return describe(best, table, None, seconds) | {"bic": bic, "wrote": told}
+
     report(facts, as_json, quiet)
     return 130 if stopped else 0
 
@@ -160,7 +162,7 @@ def inspect(
             facts["shares"] = {str(k): w for k, w in enumerate(found.weights_.tolist())}
         if isinstance(found, TableClassifier | TableMixture):
             facts["columns"] = columns_facts(found.columns_)
-            facts["marks"] = marks_facts(found, found._names())
+            facts["marks"] = marks_facts(found)
     if as_json:
         print(json.dumps(facts, ensure_ascii=False, indent=2))
     else:

@@ -92,12 +92,17 @@ def fill(
     n = tables.write(filled, output, spreadsheet=spreadsheet)
     if model is not None:
         classifier.save(model)
-    facts = describe(classifier, data.features, data.labels, seconds)
     new = np.array([name is None for name in data.labels])
     unsure = int((p.max(axis=1)[new] < 0.9).sum())
     added = f", {int(new.sum()):,} labels filled in, {unsure:,} of them with a probability below .9"
-    facts["wrote"] = [wrote(output, n, added), *([f"{model}: the model"] if model else [])]
-    facts["filled"] = int(new.sum())
+
+    def facts() -> dict[str, Any]:
+        return {
+            **describe(classifier, data.features, data.labels, seconds),
+            "filled": int(new.sum()),
+            "wrote": [wrote(output, n, added), *([f"{model}: the model"] if model else [])],
+        }
+
     report(facts, as_json, quiet)
     return 130 if stopped else 0
 
@@ -134,8 +139,12 @@ def fit(
     )
     seconds, stopped = fitted(classifier, data.features, data.labels, show=not quiet)
     classifier.save(output)
-    facts = describe(classifier, data.features, data.labels, seconds)
-    report(facts | {"wrote": [f"{output}: the model"]}, as_json, quiet)
+
+    def facts() -> dict[str, Any]:
+        found = describe(classifier, data.features, data.labels, seconds)
+        return found | {"wrote": [f"{output}: the model"]}
+
+    report(facts, as_json, quiet)
     return 130 if stopped else 0
 
 
@@ -180,7 +189,7 @@ def predict(
         "classes": {str(c): counts[c] for c in names},
         "wrote": [wrote(output, n)],
     }
-    report(facts, as_json, quiet)
+    report(lambda: facts, as_json, quiet)
 
 
 @command("tacit evaluate mails.csv --label topic")
@@ -223,4 +232,4 @@ def evaluate(
         facts[name] = evaluation_facts(found, labels.classes.tolist())
         best = max(best, (name, found.accuracy), key=lambda pair: pair[1])
     facts["each_class"] = best[0]
-    report(facts, as_json, quiet)
+    report(lambda: facts, as_json, quiet)

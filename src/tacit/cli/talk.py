@@ -83,12 +83,12 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def report(facts: dict[str, Any], as_json: bool, quiet: bool) -> None:
+def report(facts: Callable[[], dict[str, Any]], as_json: bool, quiet: bool) -> None:
     """Tell facts: as JSON on stdout, or in words on stderr."""
     if as_json:
-        print(json.dumps(facts, ensure_ascii=False, indent=2))
+        print(json.dumps(facts(), ensure_ascii=False, indent=2))
     elif not quiet:
-        for line in tell(facts):
+        for line in tell(facts()):
             say(line)
 
 
