@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -425,3 +426,13 @@ def test_published_latent_classes(tmp_path):
     assert min(facts["bic"], key=facts["bic"].get) == "3"
     assert facts["bic"]["3"] == pytest.approx(697.1357, abs=1e-3)
     assert sorted(facts["shares"].values()) == pytest.approx([0.1817, 0.3736, 0.4447], abs=1e-3)
+
+
+def test_the_walk_through(tmp_path):
+    """Every command of docs/walkthrough.md runs, in its order."""
+    page = Path(__file__).parents[1] / "docs" / "walkthrough.md"
+    lines = [line for line in page.read_text().splitlines() if line.startswith("$ tacit ")]
+    assert len(lines) >= 7
+    for line in lines:
+        done = run(*shlex.split(line)[2:], cwd=tmp_path)
+        assert done.returncode == 0, (line, done.stderr)

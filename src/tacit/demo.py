@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from tacit import tables
 from tacit.classifiers import TableClassifier
-from tacit.columns import Column
 from tacit.text import CountVectorizer
 
 __all__ = ["AREAS", "docstrings", "run"]
@@ -59,7 +59,7 @@ def docstrings(area: str) -> Iterator[str]:
                     yield text
 
 
-def run(labels: int = 10, seed: int = 0) -> None:
+def run(labels: int = 10, seed: int = 0, output: str | None = None) -> None:
     """Print what is found from a few labels, without the other texts and with them.
 
     Parameters
@@ -68,6 +68,8 @@ def run(labels: int = 10, seed: int = 0) -> None:
         How many texts of each area keep their label.
     seed : int, default=0
         Which they are.
+    output : str, default=None
+        Where to write the table, with the labels that are kept.
     """
     pairs = sorted({(text, area) for area in AREAS for text in docstrings(area)})
     texts, areas = [text for text, _ in pairs], np.array([area for _, area in pairs])
@@ -78,19 +80,18 @@ def run(labels: int = 10, seed: int = 0) -> None:
     some[kept] = areas[kept]
     hidden = np.ones(len(areas), bool)
     hidden[kept] = False
+    if output is not None:
+        import polars as pl
+
+        tables.write(pl.DataFrame({"docstring": texts, "area": some.tolist()}), output)
     print(
         f"{len(texts):,} docstrings of Python's own library in {len(set(areas))} areas; "
         f"{len(kept)} keep their label."
     )
-    # What a person would see at once is told: it is text. Stop words tell nothing of an area.
-    model = TableClassifier(
-        kinds={"docstring": "text"}, vectorizer=CountVectorizer(stop_words="english")
-    )
+    vectorizer = CountVectorizer(stop_words="english")  # which tell nothing of an area
+    model = TableClassifier(kinds={"docstring": "text"}, vectorizer=vectorizer)
     table = model.prepare({"docstring": texts})
-    (column,) = table.columns
-    assert isinstance(column, Column)
-    assert column.vectorizer is not None
-    print(f"{len(column.vectorizer.vocabulary_):,} different words.\n")
+    print(f"{table.columns[0].width:,} different words.\n")
     for name, weight in (("from the labelled ones alone", 0.0), ("with all of them, by EM", 1.0)):
         model.set_params(unlabeled_weight=weight).fit(table, some)
         found = float((model.transduction_[hidden] == areas[hidden]).mean())
@@ -99,8 +100,9 @@ def run(labels: int = 10, seed: int = 0) -> None:
     print("\nwhat marks each area:")
     for area in model.classes_.tolist():
         print(f"  {area:<10} {', '.join(f.value for f in model.top_features(area, 8))}")
+    path, column = (output, "area") if output is not None else ("mails.csv", "topic")
     print(
-        "\nOn a table of your own, in which the column topic is empty in most rows:\n"
-        "  tacit fill mails.csv --label topic -o filled.csv\n"
-        "  tacit evaluate mails.csv --label topic"
+        f"\nOn {'this table' if output else 'a table of your own'}, whose column {column} is empty "
+        f"in most rows:\n  tacit fill {path} --label {column} -o filled.csv\n"
+        f"  tacit evaluate {path} --label {column}"
     )

@@ -94,7 +94,10 @@ def cluster(
 
     def facts() -> dict[str, Any]:
         told = [wrote(output, n), *([f"{model}: the model"] if model else [])]
-        return describe(best, table, None, seconds) | {"bic": bic, "wrote": told}
+        return describe(best, table, None, seconds) | {
+            "bic": bic if len(bic) > 1 else None,
+            "wrote": told,
+        }
 
     report(facts, as_json, quiet)
     return 130 if stopped else 0
@@ -187,13 +190,17 @@ def sample(
     tables.write(frame, output)
 
 
-@command("tacit demo")
+@command("tacit demo", "tacit demo -o docstrings.csv")
 def demo(
     labels: Annotated[int, typer.Option(min=1, help="Labels for each class.")] = 10,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", help="Also write the table, to try other commands on."),
+    ] = None,
     seed: Seed = 0,
     debug: Debug = False,
 ) -> None:
     """Show it on texts that every Python has: tell from few labels what docstrings are about."""
     from tacit.demo import run
 
-    run(labels, seed)
+    run(labels, seed, output)
