@@ -38,12 +38,12 @@ def same(a, b):
 
 
 @every_family
-@pytest.mark.parametrize("rounds", [3, 6, 15, 30])
+@pytest.mark.parametrize("rounds", [3, 6, 15, 18, 30])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_taken_up_in_any_start(case, rounds, tmp_path):
     X, y = case.data(40)
     path = tmp_path / "state"
-    settings = {"tol": 0.0, "max_iter": 20, "random_state": 3}
+    settings = {"tol": 0.0, "max_iter": 16 if rounds == 18 else 20, "random_state": 3}
     for make, labels in (
         (lambda **s: case.classifier(**s), hide(y, 0.7)),
         (lambda **s: case.mixture(3, n_init=3, **s), None),
@@ -121,6 +121,37 @@ def test_ctrl_c_leaves_the_state(tmp_path):
         nb.fit(X, y)
     assert path.exists()
     same(nb.set_params(resume=True, callback=None).fit(X, y), tacit.MultinomialNB().fit(X, y))
+
+
+def test_places_that_cannot_be_written(tmp_path):
+    X, y = digits()
+    for path, says in ((tmp_path, "name a file"), (tmp_path / "no" / "state", "no directory")):
+        with pytest.raises(OSError, match=says):
+            tacit.MultinomialNB(checkpoint=path).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_fewer_rounds_than_there_were(tmp_path):
+    X, y = digits()
+    nb = interrupted(tmp_path / "state").set_params(resume=True, max_iter=3)
+    assert nb.fit(X, y).n_iter_ == 8
+
+
+def test_ctrl_c_in_a_later_start_keeps_the_best():
+    X, _ = digits()
+
+    def press(X, K, rng):
+        press.calls += 1
+        if press.calls == 3:
+            raise KeyboardInterrupt
+        return rng.dirichlet(np.ones(K), len(X))
+
+    press.calls = 0
+    mixture = tacit.MultinomialMixture(3, n_init=5, init=press, random_state=0)
+    with pytest.raises(KeyboardInterrupt, match="keeps the parameters"):
+        mixture.fit(X)
+    assert len(mixture.start_objectives_) == 2
+    assert np.isfinite(mixture.predict_proba(X)).all()
 
 
 def test_not_more_often_than_asked(tmp_path):

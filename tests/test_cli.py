@@ -173,7 +173,7 @@ def test_same_bits_for_any_number_of_threads(table, tmp_path):
         (["fill", "MAILS"], 2, "--label"),
         (["fill", "MAILS", "-l", "topic", "--json"], 2, "give the table a file by -o FILE"),
         (["fill", "MAILS", "-l", "topic", "--kind", "text"], 2, "expected COLUMN=KIND"),
-        (["fill", "MAILS", "-l", "topic", "--kind", "txet=text"], 1, "Did you mean 'text'"),
+        (["fill", "MAILS", "-l", "topic", "--kind", "txet=text"], 1, "did you mean 'text'"),
         (["fill", "MAILS", "-l", "topic", "--kind", "text=number"], 1, "is no number"),
         (["fill", "MAILS", "-l", "topic", "--unlabeled", "lots"], 2, "expected a number or auto"),
         (["fill", "MAILS", "-l", "topic", "--unlabeled", "-1"], 1, "unlabeled_weight"),
@@ -243,6 +243,32 @@ def test_names_that_are_taken(table, tmp_path):
     rows = read(tmp_path / "out.csv")
     assert rows[0]["topic_filled"] == "mine"
     assert rows[0]["topic_filled_"] in ("sport", "music")
+
+
+def test_what_was_written_before_is_not_learned_from(table, tmp_path):
+    out = tmp_path / "filled.csv"
+    assert call("fill", table, "-l", "topic", "-o", out, "--all").exit_code == 0
+    done = call("fill", out, "-l", "topic", "-o", tmp_path / "again.csv", "--json")
+    assert done.exit_code == 0
+    names = [column["name"] for column in json.loads(done.stdout)["columns"]]
+    assert names == ["id", "text", "sender", "minutes"]
+    assert "topic_filled, topic_probability, topic_p_" in done.stderr
+    assert "topic_filled_" in read(tmp_path / "again.csv")[0]
+
+
+def test_nothing_is_done_if_it_cannot_be_written(table, tmp_path, monkeypatch):
+    def never(*_, **__):
+        raise AssertionError("the table was read")
+
+    monkeypatch.setattr(label.tables, "read", never)
+    for options in (
+        ["fill", "-o", "out.xlsx"],
+        ["fill", "--model", "no/such/m"],
+        ["fit", "-o", "."],
+    ):
+        done = call(options[0], table, "-l", "topic", *options[1:])
+        assert done.exit_code == 1
+        assert "defect" not in done.stderr
 
 
 def test_traceback_with_debug_alone():

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
 from tacit import (
@@ -26,7 +27,8 @@ from tacit import (
     TableMixture,
     load,
 )
-from tacit.columns import CellError, Column, columns_of, infer, is_missing
+from tacit.cells import Cells, is_missing
+from tacit.columns import CellError, Column, columns_of, infer
 from tacit.text import CountVectorizer
 
 TABLE = {
@@ -45,7 +47,7 @@ LABELS = ["a" if i == 0 else "b" if i == 1 else None for i in range(40)]
 
 
 def kind_of(cells, name="column"):
-    (column,), _ = infer({name: cells}, None, CountVectorizer())
+    (column,), _ = infer({name: Cells(cells)}, None, CountVectorizer())
     return column.kind
 
 
@@ -74,6 +76,9 @@ def kind_of(cells, name="column"):
         ([f"{i} a different text for each of them" for i in range(9)], "text"),
         (["ten words are enough even if they come again and again"] * 50 + ["or"], "text"),
         ([f"u{i:04}" for i in range(12)], "out"),
+        ([f"u{i:04}" for i in range(40)] + ["u0001"], "out"),
+        ([f"今日は天気がいい{i}" for i in range(40)], "text"),
+        (["yes", "no"] * 20_000 + ["maybe"], "category"),
         ([f"name{i % 30}" for i in range(60)], "text"),
         ([f"name{i % 30}" for i in range(600)], "category"),
     ],
@@ -229,9 +234,15 @@ def test_explain_takes_rows_as_frames_have_them():
 def test_impossible_rows_are_explained():
     table = {"colour": ["r", "g", "b", "r"], "flag": ["y", "n", "y", "n"]}
     model = TableClassifier(alpha=0.0, unlabeled_weight=1.0).fit(table, ["a", "b", "a", "a"])
-    found = model.explain({"colour": "g", "flag": "y"})
-    assert np.isfinite(found.probability)
-    assert not np.isnan(found.log_odds)
+    row = {"colour": "g", "flag": "y"}
+    found = model.explain(row)
+    assert found.probability == pytest.approx(model.predict_proba(row).max())
+    assert found.log_odds == pytest.approx(np.log(3))  # the prior: both rule the row out
+    groups = TableMixture(2, random_state=0).fit({"a": ["x", "y"] * 20, "b": ["u", "v"] * 20})
+    odd = groups.explain({"a": "x", "b": "v"})
+    p = groups.predict_proba({"a": "x", "b": "v"})[0]
+    assert odd.probability == pytest.approx(p.max())
+    assert odd.log_odds == pytest.approx(abs(np.log(p[0] / p[1])))
 
 
 def test_what_marks_a_class():
@@ -262,7 +273,9 @@ def test_new_rows():
     assert odd.shape == known.shape
     del row["no"], row["gap"]  # which are not used
     np.testing.assert_array_equal(model.predict_proba(row), known)
-    with pytest.raises(ValueError, match=r"no column 'size', which the model needs\. Is it 'Size'"):
+    with pytest.raises(
+        ValueError, match=r"lacks the column 'size', which the model needs: did you mean 'Size'"
+    ):
         model.predict({"Size": 1.0, **{k: v for k, v in row.items() if k != "size"}})
     with pytest.raises(CellError, match="Column 'size', row 2: 'big' is no number") as error:
         model.predict({k: [v, "big" if k == "size" else v] for k, v in row.items()})
@@ -281,7 +294,7 @@ def test_bad_tables():
         model.fit(pd.DataFrame([[1, 2]], columns=["a", "a"]), [0])
     with pytest.raises(ValueError, match=r"No column is left to learn from \(a is always '1'"):
         model.fit({"a": [1, 1]}, [0, 1])
-    with pytest.raises(ValueError, match=r"no column 'agee'\. Did you mean 'age'"):
+    with pytest.raises(ValueError, match=r"no column 'agee': did you mean 'age'"):
         TableClassifier(kinds={"agee": "number"}).fit({"age": [1, 2]}, [0, 1])
     with pytest.raises(ValueError, match="kind 'numeric' is none of"):
         TableClassifier(kinds={"age": "numeric"}).fit({"age": [1, 2]}, [0, 1])
@@ -289,6 +302,41 @@ def test_bad_tables():
         TableClassifier(kinds={"age": "number"}).fit({"age": [1, "x"]}, [0, 1])
     with pytest.raises(ValueError, match="yes/no needs two values"):
         TableClassifier(kinds={"age": "yes/no"}).fit({"age": [1, 2, 3]}, [0, 1, 1])
+
+
+def test_a_refit_that_fails_leaves_the_model(tmp_path):
+    model = TableClassifier().fit(TABLE, LABELS)
+    expected = model.predict_proba(TABLE)
+    with pytest.raises(ValueError, match="No column is left"):
+        model.fit({"a": [1, 1]}, [0, 1])
+    np.testing.assert_array_equal(model.predict_proba(TABLE), expected)
+    fresh = TableClassifier()
+    with pytest.raises(TypeError, match="mixes text and numbers"):
+        fresh.fit(TABLE, ["a", 1] * 20)
+    with pytest.raises(NotFittedError):
+        fresh.predict(TABLE)
+    model.fit(TABLE, pd.Series(LABELS, name=5)).save(tmp_path / "model")
+    assert load(tmp_path / "model").label_name_ == "5"
+
+
+def test_a_warm_start_keeps_the_columns():
+    model = TableClassifier(warm_start=True, unlabeled_weight=1.0).fit(TABLE, LABELS)
+    columns = model.columns_
+    other = {**TABLE, "text": [text.replace("game", "match") for text in TABLE["text"]]}
+    model.fit(other, LABELS)
+    assert model.columns_ is columns
+
+
+def test_criteria_of_a_dict():
+    table = {"a": ["x", "y", "x"], "b": [1.0, 2.5, 1.1], "c": [3.0, 1.0, 2.9]}
+    model = TableMixture(2, random_state=0, var_smoothing=0.1).fit(table)
+    frame = pd.DataFrame(table)
+    for name in ("aic", "bic", "icl", "score"):
+        assert getattr(model, name)(table) == getattr(model, name)(frame)
+    four = {name: cells * 2 for name, cells in table.items()}
+    assert model.bic(four) == pytest.approx(
+        2 * model.bic(table) - model.n_parameters() * (2 * np.log(3) - np.log(6))
+    )
 
 
 def test_kinds_can_be_given():

@@ -170,6 +170,10 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """Return the number of columns that the family sees."""
         return int(self.n_features_in_)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether a fit has come to its end."""
+        return hasattr(self, "_model")
+
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
         tags = super().__sklearn_tags__()
@@ -245,45 +249,56 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         report = Reporter(self, data, n_starts)
         keeper = Keeper(self, X, labels, weight)
         saved = keeper.take_up(model, len(labels.classes), X.shape[1])
-        first, objectives = 1, list[float]()
+        first, objectives, interrupted = 1, list[float](), False
         best: em.Fit[Params, ClassCounts] | None = None
         if saved is not None:
             first, rng, best = saved.number, saved.rng(), saved.best_fit(model)
             objectives = saved.finished.tolist()
         for number in range(first, n_starts + 1):
-            start, progress = None, None
-            if saved is not None and number == first:
-                progress = em.Progress(saved.statistics, saved.objectives.tolist())
-            elif chunks and previous is not None:
-                start = model.maximize(previous)
-            elif chunks and fixed is not None and starts.is_fixed(self.init, labels, weight, loop):
-                start = model.maximize(fixed)
-            elif chunks:
-                begin = starts.responsibilities(self.init, X, labels, weight, rng, model.hard)
-                if merged is not None and which is not None and loop.all():
-                    start = self._start(model, *together(merged, which, begin, weight))
-                else:
-                    start = self._start(model, rows, begin)
-            watch = report.start(number, model)
-            run = em.fit(
-                model,
-                [chunk.fresh() for chunk in chunks],
-                start,
-                fixed=None if chunks else fixed,
-                max_iter=self.max_iter,
-                tol=self.tol * weight.sum(),
-                callback=watch.after_round,
-                n_jobs=self.n_jobs,
-                progress=progress,
-                save=partial(keeper.save, number, rng, objectives, best),
-            )
+            try:
+                start, progress = None, None
+                if saved is not None and number == first:
+                    progress = em.Progress(saved.statistics, saved.objectives.tolist())
+                elif chunks and previous is not None:
+                    start = model.maximize(previous)
+                elif (
+                    chunks
+                    and fixed is not None
+                    and starts.is_fixed(self.init, labels, weight, loop)
+                ):
+                    start = model.maximize(fixed)
+                elif chunks:
+                    begin = starts.responsibilities(self.init, X, labels, weight, rng, model.hard)
+                    if merged is not None and which is not None and loop.all():
+                        start = self._start(model, *together(merged, which, begin, weight))
+                    else:
+                        start = self._start(model, rows, begin)
+                watch = report.start(number, model)
+                run = em.fit(
+                    model,
+                    [chunk.fresh() for chunk in chunks],
+                    start,
+                    fixed=None if chunks else fixed,
+                    max_iter=self.max_iter,
+                    tol=self.tol * weight.sum(),
+                    callback=watch.after_round,
+                    n_jobs=self.n_jobs,
+                    progress=progress,
+                    save=partial(keeper.save, number, rng, objectives, best),
+                )
+            except KeyboardInterrupt:
+                if best is None:  # nothing to keep
+                    raise
+                interrupted = True
+                break
             watch.end()
             objectives.append(run.objective)
             best = run if best is None or run.objective > best.objective else best
-            if watch.stopped or run.interrupted:
+            interrupted = run.interrupted
+            if watch.stopped or interrupted:
                 break
         assert best is not None
-        if not run.interrupted:
+        if not interrupted:
             keeper.end()
         params, statistics = best.params, best.statistics
         if self._exchangeable():  # S20: the same optimum is reported with the same order
@@ -305,8 +320,8 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             merged, which = select(Rows(rows.features), labels.codes < 0, labels), None
         self.label_distributions_ = self._distributions(labels, merged, which)
         report.end(model, params)
-        self._interrupted = run.interrupted
-        if not (best.converged or watch.stopped or run.interrupted):
+        self._interrupted = interrupted
+        if not (best.converged or watch.stopped or interrupted):
             warnings.warn(
                 f"EM did not converge in {self.max_iter} rounds: raise max_iter or tol.",
                 ConvergenceWarning,

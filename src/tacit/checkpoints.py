@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tacit import em
+from tacit.files import check_target
 from tacit.labels import Labels
 from tacit.naivebayes import ClassCounts, NaiveBayes, Params
 from tacit.numerics import Array
@@ -107,6 +108,7 @@ class Keeper:
             if estimator.resume:
                 raise ValueError("resume=True needs checkpoint=PATH, the file to go on from.")
             return
+        check_target(self.path)
         self.of = _fingerprint(estimator, X, labels, weight)
         if self.path.exists():
             if not estimator.resume:

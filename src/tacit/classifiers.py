@@ -350,7 +350,8 @@ class TableClassifier(DiscreteClassifier, TableKind):
         -------
         self
         """
-        self.label_name_ = getattr(y, "name", None) or None
+        name = getattr(y, "name", None)
+        self.label_name_ = None if name is None else str(name)
         return super().fit(X, y, sample_weight)
 
     def _weight_of_unlabeled(self, X: Any, labels: Labels, weight: Array) -> float:
@@ -360,7 +361,7 @@ class TableClassifier(DiscreteClassifier, TableKind):
         if not labels.unknown.any() or (labels.codes < 0).all():
             return 1.0
         table = Prepared(self._columns, self.feature_names_in_, X)
-        quick = clone(self).set_params(tol=max(self.tol, 1e-4), warm_start=False)
+        quick = clone(self).set_params(tol=max(self.tol, 1e-3), warm_start=False)
         supervised, em = (
             cross_validate(quick.set_params(unlabeled_weight=w), table, labels, weight)
             for w in (0.0, 1.0)

@@ -134,7 +134,7 @@ class Mixture(DensityMixin, EMEstimator):
     def _total(self, X: Any, sample_weight: Any) -> tuple[float, float]:
         """Return the log-likelihood of the rows and their weight."""
         scores = self.score_samples(X)
-        weight = check_weight(sample_weight, X)
+        weight = check_weight(sample_weight, scores)
         return float(scores @ weight), float(weight.sum())
 
     def aic(self, X: Any, sample_weight: Any = None) -> float:
@@ -186,7 +186,8 @@ class Mixture(DensityMixin, EMEstimator):
         float
         """
         entropy = entr(self.predict_proba(X)).sum(axis=1)
-        return float(self.bic(X, sample_weight) + 2.0 * entropy @ check_weight(sample_weight, X))
+        weight = check_weight(sample_weight, entropy)
+        return float(self.bic(X, sample_weight) + 2.0 * entropy @ weight)
 
     def sample(self, n_samples: int = 1) -> tuple[Any, npt.NDArray[np.intp]]:
         """Draw rows that look like the data, and their components.

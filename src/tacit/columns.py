@@ -9,24 +9,21 @@ from __future__ import annotations
 import datetime
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from tacit.numerics import Array
+from tacit.cells import Cells, key
+from tacit.messages import did_you_mean
 from tacit.text import CountVectorizer
 
-__all__ = ["KINDS", "CellError", "Column", "columns_of", "encode", "infer", "is_missing", "plain"]
+__all__ = ["KINDS", "CellError", "Column", "columns_of", "encode", "infer"]
 
 # What a column can be taken for; "out" means that it is left out.
 KINDS = ("text", "category", "number", "yes/no", "out")
-
-# Cells that say that nothing is known.
-MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"})
 
 # What means no and yes.
 YES_NO = (("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t"), ("0", "1"))
@@ -95,13 +92,13 @@ class Column:
         return 1 if self.vectorizer is None else len(self.vectorizer.vocabulary_)
 
 
-def columns_of(table: Any) -> dict[str, Any]:
+def columns_of(table: Any) -> dict[str, Cells]:
     """Return the columns of a table by their names.
 
     Examples
     --------
-    >>> columns_of({"size": [1, 2]})
-    {'size': [1, 2]}
+    >>> columns_of({"size": [1, None]})["size"].values
+    [1, None]
     """
     names: Any = getattr(table, "column_names", None)
     if names is None:
@@ -125,39 +122,11 @@ def columns_of(table: Any) -> dict[str, Any]:
     lengths = {len(cells) for cells in found.values()}
     if len(lengths) > 1:
         raise ValueError(f"Columns must be equally long: found {sorted(lengths)} cells.")
-    return found
-
-
-def plain(cells: Any) -> list[Any]:
-    """Return the cells of a column as Python objects, missing ones as None.
-
-    Examples
-    --------
-    >>> plain(np.array([1.5, np.nan])), plain(["a", "?", None])
-    ([1.5, None], ['a', None, None])
-    """
-    for name in ("to_list", "tolist", "to_pylist"):
-        if hasattr(cells, name):
-            cells = getattr(cells, name)()
-            break
-    return [None if is_missing(cell) else cell for cell in cells]
-
-
-def is_missing(cell: Any) -> bool:
-    """Return whether a cell is missing: None, NaN, NA, or a text that says so.
-
-    Examples
-    --------
-    >>> [is_missing(cell) for cell in (None, float("nan"), " ", "?", 0, "none")]
-    [True, True, True, True, False, False]
-    """
-    if type(cell) is str:
-        return len(cell) < 5 and (cell in MISSING or cell.strip() in MISSING)
-    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or bool(cell != cell)
+    return {name: Cells(cells) for name, cells in found.items()}
 
 
 def infer(
-    table: Mapping[str, Any], given: Mapping[str, str] | None, vectorizer: CountVectorizer
+    table: Mapping[str, Cells], given: Mapping[str, str] | None, vectorizer: CountVectorizer
 ) -> tuple[tuple[Column, ...], dict[str, Any]]:
     """Say what each column of a table is; `given` are kinds that are known.
 
@@ -172,22 +141,22 @@ def infer(
        called id; a category if they are whole, at most 10 differ, and on average each comes twice;
        else a number.
     5. at least 10 words a cell, or 3 and most cells differ: text.
-    6. one word each, and 10 or more that all differ: left out, as an identifier.
+    6. one short word of plain letters and digits each, and 10 or more of which nine in ten differ:
+       left out, as an identifier.
     7. at most 20 differ, or a tenth of the cells and 1,000: a category.
     8. else text.
 
     Examples
     --------
     >>> table = {"day": ["2024-01-31"] * 3, "size": [1.5, 2.0, None], "red": ["yes", "no", "no"]}
-    >>> [(c.name, c.kind, c.note) for c in infer(table, None, CountVectorizer())[0]]
+    >>> columns, _ = infer(columns_of(table), None, CountVectorizer())
+    >>> [(c.name, c.kind, c.note) for c in columns]
     [('day', 'out', "is always '2024-01-31'"), ('size', 'number', ''), ('red', 'yes/no', '')]
     """
     given = dict(given or {})
     for name, kind in given.items():
         if name not in table:
-            close = get_close_matches(name, table, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else f" It has {', '.join(table)}."
-            raise ValueError(f"The table has no column {name!r}.{hint}")
+            raise ValueError(f"The table has no column {name!r}{did_you_mean(name, table)}")
         if kind not in KINDS:
             raise ValueError(f"Column {name!r}: kind {kind!r} is none of {', '.join(KINDS)}.")
     words: dict[str, Any] = {}
@@ -201,30 +170,30 @@ def infer(
 
 
 def _column(
-    name: str, cells: Any, kind: str | None, vectorizer: CountVectorizer
+    name: str, cells: Cells, kind: str | None, vectorizer: CountVectorizer
 ) -> tuple[Column, Any]:
     note = "as you said" if kind else ""
     if kind is None:
-        step = max(1, len(cells) // SAMPLE)
-        kind, note = _kind(name, [cell for cell in plain(cells[::step]) if cell is not None])
-    if kind == "number" and not note and _numbers(plain(cells)) is None:
-        kind = "text"  # a later cell is none
+        kind, note = _kind(name, cells.sample(SAMPLE))
+        kind = _on_all(kind, cells)
     if kind == "text":
         from sklearn.base import clone  # which text alone needs
 
         own = clone(vectorizer)
         try:
-            counts = own.fit_transform(_texts(cells))
+            counts = own.fit_transform(cells.mapped(key, ""))
         except ValueError as error:
             if "empty vocabulary" not in str(error) and "no terms remain" not in str(error):
                 raise
             return Column(name, "out", "holds no words"), None
         return Column(name, kind, note, (), own), sparse.csr_array(counts)
+    seen = {one for one in cells.keys if one is not None}
     if kind == "category":
-        seen = dict.fromkeys(_key(cell) for cell in plain(cells) if cell is not None)
+        if not seen:
+            raise ValueError(f"Column {name!r} is empty: it can be no category. Leave it out.")
         return Column(name, kind, note, tuple(sorted(seen))), None
     if kind == "yes/no":
-        both = {_key(cell).lower() for cell in plain(cells) if cell is not None}
+        both = {one.lower() for one in seen}
         pair = next((p for p in YES_NO if both <= set(p)), tuple(sorted(both)))
         if len(pair) != 2:
             raise ValueError(f"Column {name!r}: yes/no needs two values, found {pair[:5]}.")
@@ -232,19 +201,30 @@ def _column(
     return Column(name, kind, note), None
 
 
-def _kind(name: str, cells: list[Any]) -> tuple[str, str]:
-    """Apply the rules of `infer` to cells that are not missing."""
-    if not cells:
+def _on_all(kind: str, cells: Cells) -> str:
+    """Return what a column is of which some cells are of a kind, if others are not."""
+    if kind == "number" and cells.numbers is None:
+        return "text"
+    if kind == "yes/no":
+        different = {one.lower() for one in cells.keys if one is not None}
+        return kind if any(different <= set(pair) for pair in YES_NO) else "category"
+    return kind
+
+
+def _kind(name: str, cells: Cells) -> tuple[str, str]:
+    """Apply the rules of `infer` to the cells that are not missing."""
+    values = [cell for cell in cells.values if cell is not None]
+    keys = [one for one in cells.keys if one is not None]
+    if not keys:
         return "out", "is empty"
-    keys = [_key(cell) for cell in cells]
     n, different = len(keys), len(set(keys))
     if different == 1 and n > 1:
         return "out", f"is always {_shown(keys[0])}"
-    if all(map(_is_date, cells)):
+    if all(map(_is_date, values)):
         return "out", "holds dates"
     if different <= 4 and tuple(sorted({key.lower() for key in keys})) in YES_NO:
         return "yes/no", ""
-    numbers = _numbers(cells)
+    numbers = Cells(values).numbers
     if numbers is not None:
         whole = bool((numbers == np.floor(numbers)).all())
         if whole and different == n >= 10 and len(set(np.diff(numbers).tolist())) == 1:
@@ -255,7 +235,8 @@ def _kind(name: str, cells: list[Any]) -> tuple[str, str]:
     words = sum(len(key.split()) for key in keys) / n
     if words >= 10 or (words >= 3 and different > n / 2):
         return "text", ""
-    if different == n >= 10 and words == 1.0:
+    short = all(one.isascii() and len(one) <= 40 for one in keys)
+    if n >= 10 and different > 0.9 * n and words == 1.0 and short:
         return "out", "identifies the rows"
     return ("category", "") if different <= max(20, min(n // 10, 1000)) else ("text", "")
 
@@ -270,67 +251,35 @@ def _is_date(cell: Any) -> bool:
     return isinstance(cell, datetime.date | datetime.time | datetime.timedelta | np.datetime64)
 
 
-def _key(cell: Any) -> str:
-    """Return a cell as text, the same for 1, 1.0, True and "1" where they mean the same."""
-    if type(cell) is str:
-        return cell.strip()
-    if isinstance(cell, bool | np.bool_):
-        return "true" if cell else "false"
-    whole = isinstance(cell, float | np.floating) and float(cell).is_integer()
-    return str(int(cell) if whole else cell)
-
-
-def _number(cell: Any) -> float:
-    """Return a cell as a number, NaN if it is missing; ValueError if it is none."""
-    if cell is None:
-        return np.nan
-    number = float(cell)
-    if not np.isfinite(number) or (type(cell) is str and "_" in cell):
-        raise ValueError
-    return number
-
-
-def _numbers(cells: Iterable[Any]) -> Array | None:
-    """Return cells as numbers, or None if one of them is none."""
-    try:
-        return np.array([_number(cell) for cell in cells])
-    except (TypeError, ValueError):
-        return None
-
-
-def _texts(cells: Any) -> Any:
-    """Return texts as the vectorizer takes them, missing ones empty."""
-    return ["" if cell is None else _key(cell) for cell in plain(cells)]
-
-
-def encode(column: Column, cells: Any) -> Any:
+def encode(column: Column, cells: Cells) -> Any:
     """Return the cells of a column as a block of numbers, NaN where one is missing.
 
     Words become a CSR matrix of their counts. A category that is new is missing.
 
     Examples
     --------
-    >>> encode(Column("red", "yes/no", categories=("no", "yes")), ["yes", "?", "No"])
+    >>> encode(Column("red", "yes/no", categories=("no", "yes")), Cells(["yes", "?", "No"]))
     array([[ 1.],
            [nan],
            [ 0.]])
     """
     if column.vectorizer is not None:
-        return sparse.csr_array(column.vectorizer.transform(_texts(cells)))
-    values = plain(cells)
+        return sparse.csr_array(column.vectorizer.transform(cells.mapped(key, "")))
     if column.kind == "number":
-        numbers = _numbers(values)
-        if numbers is None:
-            row = next(i for i, value in enumerate(values) if _numbers([value]) is None)
-            shown = _shown(str(values[row]))
+        if cells.numbers is None:
+            row = cells.no_number()
             raise CellError(
                 column.name,
                 row,
-                f"{shown} is no number. Correct it, leave it empty, or make the column a category.",
+                f"{_shown(str(cells.values[row]))} is no number, or too large. Correct it, leave "
+                "it empty, or make the column a category.",
             )
-        return numbers[:, None]
+        return cells.numbers[:, None]
+    place = {name: float(code) for code, name in enumerate(column.categories)}
     lower = column.kind == "yes/no"
-    place: dict[str | None, float] = {name: float(i) for i, name in enumerate(column.categories)}
-    keys = [None if cell is None else _key(cell) for cell in values]
-    codes = [place.get(key.lower() if key and lower else key, np.nan) for key in keys]
-    return np.array(codes).reshape(-1, 1)
+    codes = cells.mapped(lambda cell: _code(place, key(cell), lower), np.nan)
+    return np.array(codes, dtype=np.float64).reshape(-1, 1)
+
+
+def _code(place: dict[str, float], name: str, lower: bool) -> float:
+    return place.get(name.lower() if lower else name, np.nan)

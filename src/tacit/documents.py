@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tacit._native import Column
+from tacit.cells import is_na
 
 __all__ = ["checked", "length", "listed", "read"]
 
@@ -31,7 +32,7 @@ def read(documents: Iterable[Any]) -> list[Any] | Column:
         missing, first = texts.missing, texts.first_missing
     else:
         texts = documents.tolist() if hasattr(documents, "tolist") else list(documents)
-        places = [i for i, text in enumerate(texts) if type(text) is not str and _is_missing(text)]
+        places = [i for i, text in enumerate(texts) if type(text) is not str and is_na(text)]
         for i in places:
             texts[i] = ""
         missing, first = len(places), places[0] if places else 0
@@ -89,11 +90,3 @@ def _is_arrow(documents: Any) -> bool:
     if hasattr(documents, "iloc") and getattr(documents.dtype, "storage", None) != "pyarrow":
         return False
     return hasattr(documents, "__arrow_c_stream__") or hasattr(documents, "__arrow_c_array__")
-
-
-def _is_missing(text: Any) -> bool:
-    return (
-        text is None
-        or type(text).__name__ == "NAType"
-        or (isinstance(text, float) and text != text)
-    )

@@ -275,6 +275,10 @@ def fit(
     size = _size(log_likelihood, log_prior)
     objectives = [objective] if progress is None else list(progress.objectives)
     found: Fit[Params, S] | None = None
+    if progress is not None:
+        assert start is not None
+        done = progress.statistics, log_likelihood, objective, objectives[1:], False
+        found = Fit(start, *done)
     try:
         for round_ in range(len(objectives), max_iter + 1):
             statistics = next_statistics
@@ -300,7 +304,7 @@ def fit(
             stop = callback is not None and asks_to_stop(callback(told))
             if converged or stop:
                 break
-            if clean and save is not None:
+            if clean and save is not None and round_ < max_iter:
                 save(Progress(statistics, list(objectives)))
     except KeyboardInterrupt:
         if found is None:  # nothing to keep

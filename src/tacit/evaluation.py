@@ -136,7 +136,12 @@ def folds(codes: npt.NDArray[np.intp], n: int, seed: int = 0) -> Iterator[npt.ND
 
 
 def cross_validate(
-    classifier: Any, X: Any, labels: Labels, weight: Array | None = None, n_folds: int = 5
+    classifier: Any,
+    X: Any,
+    labels: Labels,
+    weight: Array | None = None,
+    n_folds: int = 5,
+    seed: int = 0,
 ) -> Evaluation | None:
     """Fit with the labels of each fold hidden, and judge what is said of its rows.
 
@@ -152,6 +157,8 @@ def cross_validate(
         Weights of the rows.
     n_folds : int
         Number of folds.
+    seed : int
+        Which labels go together.
 
     Returns
     -------
@@ -169,7 +176,8 @@ def cross_validate(
     p, truth = [], []
     known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
     mark = {"classes": np.arange(len(labels.classes)), "missing_label": -1}
-    for held in folds(labels.codes, n_folds):
+    counted = labels.codes if weight is None else np.where(weight > 0, labels.codes, -1)
+    for held in folds(counted, n_folds, seed):
         hidden = known.copy()
         hidden[held] = -1 if hidden.ndim == 1 else 1.0
         alone = {"callback": None, "checkpoint": None, "resume": False, "verbose": 0}

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-__all__ = ["replaced"]
+__all__ = ["check_target", "replaced"]
 
 
 @contextmanager
@@ -28,15 +28,11 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     >>> target.read_bytes(), len(list(target.parent.iterdir()))
     (b'all of it', 1)
     """
-    target = Path(os.path.realpath(path))  # the file that a link stands for
-    if target.exists() and not target.is_file() and not target.is_dir():
+    target = check_target(path)
+    if target.exists() and not target.is_file():
         with target.open("wb") as file:
             yield file
         return
-    if target.is_dir():
-        raise IsADirectoryError(f"{path} is a directory: name a file.")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"{path}: there is no directory {target.parent} to write to.")
     handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -55,6 +51,26 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             os.fsync(directory)
         finally:
             os.close(directory)
+
+
+def check_target(path: str | os.PathLike[str]) -> Path:
+    """Return the file that a path stands for; OSError if nothing can be written there.
+
+    Examples
+    --------
+    >>> check_target("no/such/place/model")
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: no/such/place/model: there is no directory no/such/place to write to.
+    """
+    target = Path(os.path.realpath(path))  # the file that a link stands for
+    if target.is_dir():
+        raise IsADirectoryError(f"{path} is a directory: name a file.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{path}: there is no directory {Path(path).parent} to write to.")
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        raise PermissionError(f"{path} must not be written: choose another place.")
+    return target
 
 
 def _mode(target: Path) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -31,6 +30,7 @@ from tacit.families import (
     Multinomial,
 )
 from tacit.families.mixed import Part
+from tacit.messages import did_you_mean
 
 __all__ = [
     "BernoulliKind",
@@ -275,9 +275,7 @@ def _columns(columns: Any, d: int, names: Any) -> npt.NDArray[np.intp]:
         place = {name: j for j, name in enumerate(names)}
         for name in wanted:
             if name not in place:
-                close = get_close_matches(str(name), map(str, place), n=1)
-                hint = f" Did you mean {close[0]!r}?" if close else ""
-                raise ValueError(f"X has no column {name!r}.{hint} It has {list(place)}.")
+                raise ValueError(f"X has no column {name!r}{did_you_mean(str(name), place)}")
         return np.array([place[name] for name in wanted], dtype=np.intp)
     try:
         chosen = np.atleast_1d(np.arange(d)[wanted])

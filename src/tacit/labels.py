@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import DataConversionWarning
 
+from tacit.cells import is_na
 from tacit.numerics import Array, log
 
 __all__ = ["Labels", "encode", "is_missing"]
@@ -100,16 +101,12 @@ def is_missing(y: npt.NDArray[Any], missing_label: Any = None) -> npt.NDArray[np
     several = isinstance(missing_label, list | tuple | set | np.ndarray)
     marks = list(missing_label) if several else [missing_label]
     if y.dtype.kind == "O":  # one at a time: pandas' NA == anything is NA, not a truth value
-        return np.array([_is_na(v) or any(v == mark for mark in marks) for v in y], dtype=bool)
+        return np.array([is_na(v) or any(v == mark for mark in marks) for v in y], dtype=bool)
     missing = np.isnan(y) if y.dtype.kind == "f" else np.zeros(len(y), dtype=bool)
     for mark in marks:
         if mark is not None and isinstance(mark, str) == (y.dtype.kind == "U"):
             missing |= y == mark
     return missing
-
-
-def _is_na(value: Any) -> bool:
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
 def _as_array(y: Any) -> npt.NDArray[Any]:
@@ -235,7 +232,7 @@ def _encode_evidence(
 ) -> Labels:
     """Encode non-negative evidence; a row's scale says nothing, so its largest entry becomes 1."""
     if y.dtype.kind == "O":
-        y = np.where(np.vectorize(_is_na)(y), np.nan, y)
+        y = np.where(np.vectorize(is_na)(y), np.nan, y)
     try:
         evidence = y.astype(np.float64)
     except (TypeError, ValueError) as error:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.columns import Column, columns_of, plain
+from tacit.columns import Column, columns_of
 from tacit.evaluation import Evaluation, UnlabeledHelp
 
 __all__ = ["columns_facts", "describe", "evaluation_facts", "help_facts", "marks_facts", "tell"]
@@ -31,19 +31,19 @@ def columns_facts(columns: Iterable[Column], table: Any = None) -> list[dict[str
         if column.vectorizer is not None:
             facts["words"] = len(column.vectorizer.vocabulary_)
         if column.name in cells and column.kind != "out":
-            facts["missing"] = sum(cell is None for cell in plain(cells[column.name]))
+            facts["missing"] = sum(cell is None for cell in cells[column.name].values)
         found.append(facts)
     return found
 
 
 def evaluation_facts(found: Evaluation, classes: Sequence[Any]) -> dict[str, Any]:
     """Return what cross-validation found."""
-    p = found.accuracy
+    least, most = _interval(found.accuracy, found.rows)
     scores = zip(classes, found.precision, found.recall, found.confusion.sum(axis=1), strict=True)
     return {
         "rows": found.rows,
-        "accuracy": p,
-        "standard_error": float(np.sqrt(p * (1 - p) / found.rows)),
+        "accuracy": found.accuracy,
+        "accuracy_interval": [least, most],
         "log_loss": found.log_loss,
         "calibration_error": found.calibration_error,
         "classes": {
@@ -52,6 +52,14 @@ def evaluation_facts(found: Evaluation, classes: Sequence[Any]) -> dict[str, Any
         },
         "confusion": found.confusion.tolist(),
     }
+
+
+def _interval(p: float, n: int) -> tuple[float, float]:
+    """Return Wilson's interval of a share, which holds the truth 19 times in 20."""
+    z = 1.96
+    middle, scale = (p + z * z / (2 * n)), 1 + z * z / n
+    half = z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    return float((middle - half) / scale), float(min(1.0, (middle + half) / scale))
 
 
 def _number(value: float) -> float | None:
@@ -162,15 +170,16 @@ def _unlabelled(facts: Mapping[str, Any]) -> list[str]:
     if "em" not in found:
         return ["used; too few labels to tell whether they help"]
     without, with_them = found["supervised"], found["em"]
+    n, before, after = with_them["rows"], without["accuracy"], with_them["accuracy"]
     done = "help, and are used" if found["weight"] else "do not help, and are left out"
+    done = "make no difference, and are used" if before == after else done
     chosen = with_them if found["weight"] else without
-    n, gap = with_them["rows"], chosen["calibration_error"]
-    before, after = without["accuracy"], with_them["accuracy"]
+    least, most = chosen["accuracy_interval"]
     return [
         f"{done}: of {n:,} labels hidden in turn, {before:.1%} are found without them, {after:.1%} "
         "with them",
-        f"so expect {chosen['accuracy']:.0%} ± {2 * chosen['standard_error']:.0%} of the new "
-        f"labels to be right; probabilities are off by {gap:.2f} on average",
+        f"so expect {least:.0%} to {most:.0%} of the new labels to be right; probabilities are off "
+        f"by {chosen['calibration_error']:.2f} on average",
     ]
 
 
@@ -185,9 +194,10 @@ def _marks(facts: Mapping[str, Any]) -> list[str]:
 
 def _evaluation(facts: Mapping[str, Any], name: str) -> list[str]:
     found = facts[name]
+    least, most = found["accuracy_interval"]
     return [
-        f"accuracy {found['accuracy']:.1%} ± {2 * found['standard_error']:.1%}, log-loss "
-        f"{found['log_loss']:.3f}, calibration error {found['calibration_error']:.3f} "
+        f"accuracy {found['accuracy']:.1%} ({least:.0%} to {most:.0%}), log-loss "
+        f"{abs(found['log_loss']):.3f}, calibration error {found['calibration_error']:.3f} "
         f"({found['rows']:,} labels)"
     ]
 

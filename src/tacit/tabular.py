@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import chain
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from tacit import engine
 from tacit.base import EMEstimator
+from tacit.cells import Cells
 from tacit.columns import Column, columns_of, encode, infer
 from tacit.explain import Explanation, Feature, Term, marks, terms
 from tacit.families import Bernoulli, Categorical, Family, Gaussian, Mixed, Multinomial
 from tacit.families.mixed import Part
+from tacit.messages import did_you_mean
 from tacit.numerics import Array
 from tacit.rows import Joined
 from tacit.text import CountVectorizer
@@ -75,10 +77,10 @@ class TableKind(EMEstimator):
         check_is_fitted(self)
         return self._columns
 
-    def _groups(self) -> Iterator[Group]:
+    def _groups(self, columns: Iterable[Column] | None = None) -> Iterator[Group]:
         """Yield the columns that are used; each text and each number has a family of its own."""
         of: dict[str, list[Column]] = {}
-        for column in self._columns:
+        for column in self._columns if columns is None else columns:
             of.setdefault(column.kind, []).append(column)
         for column in of.get("text", []):
             yield Group(f"text {column.name}", Multinomial(self.word_alpha), [column])
@@ -104,32 +106,40 @@ class TableKind(EMEstimator):
 
     def _check_shape(self, X: Any, reset: bool) -> Joined:
         """Return the blocks of numbers that a table stands for, one for each group."""
+        warm = self.warm_start and hasattr(self, "_params")  # the columns are those of before
+        new = self._prepared(X, reset and not warm)
+        if reset:
+            self._columns, self.feature_names_in_ = new.columns, new.names
+            self.n_features_in_ = len(new.names)
+        return new.blocks
+
+    def _prepared(self, X: Any, reset: bool) -> Prepared:
+        """Return a table with its columns, those of the fit unless `reset`, and its blocks."""
         if isinstance(X, Prepared):
-            if reset:
-                self._columns, self.feature_names_in_ = X.columns, X.names
-                self.n_features_in_ = len(X.names)
-            return X.blocks
+            return X
         table, words = columns_of(X), dict[str, Any]()
-        n = len(next(iter(table.values()), ()))
-        if n < 1:
+        if not len(next(iter(table.values()), ())):
             raise ValueError("The table has no rows.")
+        columns = self._columns if not reset else ()
         if reset:
             vectorizer = CountVectorizer() if self.vectorizer is None else clone(self.vectorizer)
             vectorizer.n_jobs = self.n_jobs
-            self._columns, words = infer(table, self.kinds, vectorizer)
-            self.n_features_in_ = len(table)
-            self.feature_names_in_ = np.array(list(table), dtype=object)
+            columns, words = infer(table, self.kinds, vectorizer)
         blocks = []
-        for _, _, columns in self._groups():
+        for _, _, own in self._groups(columns):
+            for column in own:
+                if column.vectorizer is not None:
+                    column.vectorizer.n_jobs = self.n_jobs
             cells = [
-                words[c.name] if c.name in words else encode(c, _column(table, c.name))
-                for c in columns
+                words[c.name] if c.name in words else encode(c, _column(table, c.name)) for c in own
             ]
             blocks.append(cells[0] if len(cells) == 1 else np.hstack(cells))
         if not blocks:
-            left = "; ".join(f"{c.name} {c.note}" for c in self._columns)
-            raise ValueError(f"No column is left to learn from ({left}). Say kinds={{...}}.")
-        return Joined(tuple(blocks))
+            left = "; ".join(f"{c.name} {c.note}" for c in columns)
+            raise ValueError(
+                f"No column is left to learn from ({left}). Name a kind: kinds={{...}} (--kind)."
+            )
+        return Prepared(columns, np.array(list(table), dtype=object), Joined(tuple(blocks)))
 
     def _describes(self, family: Family) -> bool:
         own = self._family()
@@ -155,9 +165,16 @@ class TableKind(EMEstimator):
         -------
         Prepared
             Whatever takes a table takes it as well.
+
+        Examples
+        --------
+        >>> from tacit import TableMixture
+        >>> model = TableMixture(random_state=0)
+        >>> rows = model.prepare({"size": [1.0, 1.1, 0.9, 3.0, 3.2, 3.1]})
+        >>> [round(model.set_params(n_components=k).fit(rows).bic(rows)) for k in (1, 2)]
+        [21, 6]
         """
-        blocks = self._check_shape(X, reset=True)
-        return Prepared(self._columns, self.feature_names_in_, blocks)
+        return self._prepared(X, reset=True)
 
     def _names(self) -> list[Any]:
         """Return the names of the classes."""
@@ -185,6 +202,18 @@ class TableKind(EMEstimator):
         Returns
         -------
         Explanation
+
+        Examples
+        --------
+        >>> from tacit import TableClassifier
+        >>> table = {"colour": ["red", "red", "blue", "blue"], "hot": ["yes", "yes", "no", "yes"]}
+        >>> model = TableClassifier().fit(table, ["stop", "stop", "go", "go"])
+        >>> print(model.explain({"colour": "blue", "hot": "yes"}))
+        go (probability 0.667) rather than stop
+          before       +0.000
+          colour blue  +1.099
+          hot yes      -0.405
+          together     +0.693
         """
         check_is_fitted(self)
         if getattr(row, "ndim", 2) == 1 and hasattr(row, "to_dict"):  # a row of pandas
@@ -198,7 +227,8 @@ class TableKind(EMEstimator):
                 raise ValueError("There is one class only: nothing to compare it with.")
             said = list(self._said(X))
         joint = log_prior + sum(terms.sum(axis=0) for _, _, terms in said)
-        order = np.argsort(-np.where(np.isneginf(joint).all(), log_prior, joint), kind="stable")
+        possible = log_prior if np.isneginf(joint).all() else joint
+        order = np.argsort(-possible, kind="stable")
         k = int(order[0]) if label is None else self._place(label)
         other = int(order[order != k][0]) if against is None else self._place(against)
         if other == k:
@@ -210,9 +240,9 @@ class TableKind(EMEstimator):
         ]
         found.sort(key=lambda term: -abs(term.log_odds))
         prior = float(_less(log_prior[k], log_prior[other]))
-        probability = float(self.predict_proba(row)[0, k])
+        probability = float(np.exp(possible[k] - logsumexp(possible)))
         together = prior + sum(term.log_odds for term in found)
-        if np.isnan(together):  # impossible in both classes, which leaves it to the prior
+        if np.isneginf(joint[[k, other]]).all():  # impossible in both: it is left to the prior
             together = prior
         return Explanation(names[k], names[other], probability, prior, tuple(found), together)
 
@@ -243,6 +273,14 @@ class TableKind(EMEstimator):
         -------
         list of Feature
             The strongest first.
+
+        Examples
+        --------
+        >>> from tacit import TableClassifier
+        >>> table = {"colour": ["red", "red", "blue", "blue"], "hot": ["yes", "yes", "no", "yes"]}
+        >>> model = TableClassifier().fit(table, ["stop", "stop", "go", "go"])
+        >>> [(feature.column, feature.value) for feature in model.top_features("go", 2)]
+        [('colour', 'blue'), ('hot', 'no')]
         """
         check_is_fitted(self)
         return self._marks(n)[self._place(label)]
@@ -275,11 +313,10 @@ class TableKind(EMEstimator):
         return {c.name: table[c.name] for c in self._columns if c.name in table}
 
 
-def _column(table: dict[str, Any], name: str) -> Any:
+def _column(table: dict[str, Cells], name: str) -> Cells:
     if name not in table:
-        close = get_close_matches(name, table, n=1)
-        hint = f" Is it {close[0]!r}?" if close else f" It has {', '.join(table)}."
-        raise ValueError(f"The table has no column {name!r}, which the model needs.{hint}")
+        hint = did_you_mean(name, table)
+        raise ValueError(f"The table lacks the column {name!r}, which the model needs{hint}")
     return table[name]
 
 

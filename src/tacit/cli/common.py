@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tacit import TableClassifier, TableMixture, load, tables
+from tacit.cells import Cells
 from tacit.cli.talk import UsageError
-from tacit.columns import plain
+from tacit.columns import CellError
+from tacit.files import check_target
 
 __all__ = [
     "Labelled",
-    "check_output",
+    "check_outputs",
     "free",
     "kinds",
     "labelled",
+    "named",
     "table_model",
     "weight_of",
     "with_labels",
@@ -23,10 +29,13 @@ __all__ = [
 ]
 
 
-def check_output(output: str, as_json: bool) -> None:
-    """Refuse to write a table and facts to the same place."""
+def check_outputs(output: str, as_json: bool, model: str | None = None) -> None:
+    """Refuse what cannot be written, before anything is done."""
     if output == "-" and as_json:
         raise UsageError("--json goes to stdout: give the table a file by -o FILE.")
+    tables.check_output(output)
+    if model is not None:
+        check_target(model)
 
 
 def kinds(given: list[str] | None) -> dict[str, str]:
@@ -60,17 +69,32 @@ def labelled(path: str, label: str, delimiter: str | None, encoding: str) -> Lab
     """Read a table, one column of which holds labels."""
     table = tables.read(path, delimiter=delimiter, encoding=encoding)
     tables.columns(table, [label], source=path)
-    labels = [None if cell is None else str(cell).strip() for cell in plain(table[label])]
+    labels = Cells(table[label]).keys
     different = {name for name in labels if name is not None}
     if len(different) < 2:
         found = f"only {different.pop()!r}" if different else "none"
         raise ValueError(
             f"{path}: column {label!r} holds {found} as a label: expected at least two different "
-            "ones. Label some rows, or find groups without labels by tacit cluster."
+            "ones (empty cells, NA, N/A, NaN, null and ? are missing). Label some rows, or find "
+            "groups without labels by tacit cluster."
         )
     import polars as pl
 
-    return Labelled(table, table.drop(label), pl.Series(label, labels))
+    endings = "_filled", "_predicted", "_probability"
+    own = [f"{label}{ending}" for ending in endings] + [f"{label}_p_{c}" for c in different]
+    written = [name for name in own if name in table.columns]
+    if written:
+        warnings.warn(f"{', '.join(written)}: written by tacit before, and left out.", stacklevel=2)
+    return Labelled(table, table.drop(label, *written), pl.Series(label, labels))
+
+
+@contextmanager
+def named(path: str, before: int = 0) -> Iterator[None]:
+    """Let an error about a cell name the file, and the row in it."""
+    try:
+        yield
+    except CellError as error:
+        raise CellError(error.column, before + error.row, f"{error.text} ({path})") from None
 
 
 def free(name: str, taken: list[str]) -> str:
@@ -93,7 +117,9 @@ def with_labels(table: Any, name: str, classes: list[Any], p: Any, every: bool, 
         new |= {
             f"{name}_p_{c}": pl.Series(np.ascontiguousarray(p[:, k])) for k, c in enumerate(classes)
         }
-    return table.with_columns([s.alias(free(n, table.columns)) for n, s in new.items()])
+    for wanted, column in new.items():
+        table = table.with_columns(column.alias(free(wanted, table.columns)))
+    return table
 
 
 def wrote(path: str, rows: int, more: str = "") -> str:

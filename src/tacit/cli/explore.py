@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import typer
 from sklearn.base import clone
 
 from tacit import TableClassifier, TableMixture, load, tables
-from tacit.cli.common import check_output, free, kinds, table_model, with_labels, wrote
+from tacit.cli.common import check_outputs, free, kinds, named, table_model, with_labels, wrote
 from tacit.cli.options import (
     All,
     Checkpoint,
@@ -29,7 +29,7 @@ from tacit.cli.options import (
     Spreadsheet,
     Threads,
 )
-from tacit.cli.talk import UsageError, command, fitted, report
+from tacit.cli.talk import UsageError, as_text, command, fitted, report
 from tacit.columns import columns_of, infer
 from tacit.report import columns_facts, describe, marks_facts, tell
 from tacit.text import CountVectorizer
@@ -61,7 +61,7 @@ def cluster(
     debug: Debug = False,
 ) -> int:
     """Find groups in a table without labels."""
-    check_output(output, as_json)
+    check_outputs(output, as_json, model)
     first, dash, last = k.partition("-")
     try:
         sizes = range(int(first), int(last if dash else first) + 1)
@@ -71,13 +71,20 @@ def cluster(
         raise UsageError(f"-k {k}: expected numbers from 1 on, the smaller first.")
     table = tables.read(input, delimiter=delimiter, encoding=encoding)
     mixture = TableMixture(kinds=kinds(kind), random_state=seed, n_jobs=threads, resume=resume)
-    prepared = mixture.prepare(table)
+    with named(input):
+        prepared = mixture.prepare(table)
     bic: dict[str, float] = {}
     best, stopped, seconds = None, False, 0.0
     for size in sizes:
         state = f"{checkpoint}.{size}" if checkpoint and len(sizes) > 1 else checkpoint
         own = clone(mixture).set_params(n_components=size, checkpoint=state)
-        took, stopped = fitted(own, prepared, show=not quiet)
+        try:
+            took, stopped = fitted(own, prepared, show=not quiet)
+        except KeyboardInterrupt:
+            if best is None:
+                raise
+            stopped = True
+            break
         seconds += took
         bic[str(size)] = own.bic(prepared)
         if best is None or bic[str(size)] < bic[str(best.n_components)]:
@@ -130,7 +137,7 @@ def explain(
             )
             if as_json:
                 facts = {**vars(found), "terms": [term._asdict() for term in found.terms]}
-                print(json.dumps(facts, ensure_ascii=False, indent=2))
+                print(as_text(facts))
             else:
                 print(found)
             return
@@ -148,10 +155,9 @@ def inspect(
 ) -> None:
     """Show what is in a model file, or what the columns of a table are taken for."""
     if tables.is_table(path):
-        table = columns_of(tables.read(path, delimiter=delimiter, encoding=encoding))
-        columns, _ = infer(table, None, CountVectorizer())
-        rows = len(next(iter(table.values()), ()))
-        facts: dict[str, Any] = {"rows": rows, "columns": columns_facts(columns, table)}
+        table = tables.read(path, delimiter=delimiter, encoding=encoding)
+        columns, _ = infer(columns_of(table), None, CountVectorizer())
+        facts: dict[str, Any] = {"rows": len(table), "columns": columns_facts(columns, table)}
     else:
         found = load(path)
         facts = {"model": type(found).__name__, "rounds": getattr(found, "n_iter_", None)}
@@ -167,7 +173,7 @@ def inspect(
             facts["columns"] = columns_facts(found.columns_)
             facts["marks"] = marks_facts(found)
     if as_json:
-        print(json.dumps(facts, ensure_ascii=False, indent=2))
+        print(as_text(facts))
     else:
         print("\n".join(tell(facts)))
 
@@ -181,13 +187,19 @@ def sample(
     debug: Debug = False,
 ) -> None:
     """Draw rows that look like the data, from a model."""
+    tables.check_output(output)
+    found = table_model(model).set_params(random_state=np.random.RandomState(seed))
+    name = getattr(found, "label_name_", None) or "cluster"
+    tables.write(_drawn(found, name, rows), output)
+
+
+def _drawn(model: Any, name: str, rows: int) -> Iterator[Any]:
+    """Yield drawn rows, few at a time: while they are drawn, every word takes room."""
     import polars as pl
 
-    found = table_model(model).set_params(random_state=seed)
-    table, drawn = found.sample(rows)
-    name = getattr(found, "label_name_", None) or "cluster"
-    frame = pl.DataFrame({**table, free(name, list(table)): np.asarray(drawn).tolist()})
-    tables.write(frame, output)
+    for first in range(0, rows, 100):
+        table, drawn = model.sample(min(100, rows - first))
+        yield pl.DataFrame({**table, free(name, list(table)): np.asarray(drawn).tolist()})
 
 
 @command("tacit demo", "tacit demo -o docstrings.csv")

@@ -11,9 +11,11 @@ import typer
 
 from tacit import TableClassifier, tables
 from tacit.cli.common import (
-    check_output,
+    Labelled,
+    check_outputs,
     kinds,
     labelled,
+    named,
     table_model,
     weight_of,
     with_labels,
@@ -40,12 +42,22 @@ from tacit.cli.options import (
     Unlabeled,
 )
 from tacit.cli.talk import command, fitted, report
-from tacit.columns import CellError
 from tacit.evaluation import cross_validate
+from tacit.files import check_target
 from tacit.labels import encode
 from tacit.report import columns_facts, describe, evaluation_facts
 
 __all__ = ["evaluate", "fill", "fit", "predict"]
+
+
+def _classifier(
+    path: str, data: Labelled, settings: tuple[Any, ...], show: bool
+) -> tuple[TableClassifier, float, bool]:
+    """Return a classifier fitted to a table, the seconds that took, and whether Ctrl-C ended it."""
+    names = "kinds", "unlabeled_weight", "random_state", "n_jobs", "checkpoint", "resume"
+    classifier = TableClassifier(**dict(zip(names, settings, strict=True)))
+    with named(path):
+        return classifier, *fitted(classifier, data.features, data.labels, show=show)
 
 
 @command(
@@ -76,17 +88,10 @@ def fill(
     Every row is written back with two columns more: its label (the one it has, or the most
     probable) and the probability of it.
     """
-    check_output(output, as_json)
+    check_outputs(output, as_json, model)
     data = labelled(input, label, delimiter, encoding)
-    classifier = TableClassifier(
-        kinds=kinds(kind),
-        unlabeled_weight=weight_of(unlabeled),
-        random_state=seed,
-        n_jobs=threads,
-        checkpoint=checkpoint,
-        resume=resume,
-    )
-    seconds, stopped = fitted(classifier, data.features, data.labels, show=not quiet)
+    settings = kinds(kind), weight_of(unlabeled), seed, threads, checkpoint, resume
+    classifier, seconds, stopped = _classifier(input, data, settings, show=not quiet)
     p, classes = classifier.label_distributions_, classifier.classes_.tolist()
     filled = with_labels(data.table, label, classes, p, every, "_filled")
     n = tables.write(filled, output, spreadsheet=spreadsheet)
@@ -100,6 +105,7 @@ def fill(
         return {
             **describe(classifier, data.features, data.labels, seconds),
             "filled": int(new.sum()),
+            "unsure": unsure,
             "wrote": [wrote(output, n, added), *([f"{model}: the model"] if model else [])],
         }
 
@@ -128,16 +134,10 @@ def fit(
     debug: Debug = False,
 ) -> int:
     """Fit a model to a table of which some rows are labelled, and write it to a file."""
+    check_target(output)
     data = labelled(input, label, delimiter, encoding)
-    classifier = TableClassifier(
-        kinds=kinds(kind),
-        unlabeled_weight=weight_of(unlabeled),
-        random_state=seed,
-        n_jobs=threads,
-        checkpoint=checkpoint,
-        resume=resume,
-    )
-    seconds, stopped = fitted(classifier, data.features, data.labels, show=not quiet)
+    settings = kinds(kind), weight_of(unlabeled), seed, threads, checkpoint, resume
+    classifier, seconds, stopped = _classifier(input, data, settings, show=not quiet)
     classifier.save(output)
 
     def facts() -> dict[str, Any]:
@@ -163,7 +163,7 @@ def predict(
     debug: Debug = False,
 ) -> None:
     """Label the rows of a table with a model. Tables may be larger than memory."""
-    check_output(output, as_json)
+    check_outputs(output, as_json)
     found = table_model(model).set_params(n_jobs=threads)
     name = getattr(found, "label_name_", None) or "label"
     name = name if isinstance(found, TableClassifier) else "cluster"
@@ -173,11 +173,8 @@ def predict(
     def blocks() -> Iterator[Any]:
         before = 0
         for batch in tables.batches(input, delimiter=delimiter, encoding=encoding):
-            try:
+            with named(input, before):
                 p = found.predict_proba(batch)
-            except CellError as error:
-                row = before + error.row
-                raise CellError(error.column, row, f"{error.text} ({input})") from None
             before += len(p)
             counts.update(names[k] for k in p.argmax(axis=1))
             yield with_labels(batch, name, names, p, every, ending)
@@ -224,12 +221,12 @@ def evaluate(
     best = ("", -1.0)
     for name, weight in (("supervised", 0.0), ("em", 1.0)):
         own = model.set_params(unlabeled_weight=weight)
-        found = cross_validate(own, table, labels, n_folds=folds)
+        found = cross_validate(own, table, labels, n_folds=folds, seed=seed)
         if found is None:
             raise ValueError(
                 f"{input}: every class has one label only, so that none can be hidden. Label more."
             )
         facts[name] = evaluation_facts(found, labels.classes.tolist())
-        best = max(best, (name, found.accuracy), key=lambda pair: pair[1])
+        best = (name, found.accuracy) if found.accuracy >= best[1] else best
     facts["each_class"] = best[0]
     report(lambda: facts, as_json, quiet)

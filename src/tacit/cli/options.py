@@ -72,8 +72,10 @@ Checkpoint = Annotated[
     ),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from --checkpoint, if it is there.")]
-Seed = Annotated[int, typer.Option(help="Seed of whatever is random.")]
-Threads = Annotated[int | None, typer.Option(help="Threads; one for each core if not given.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of whatever is random.")]
+Threads = Annotated[
+    int | None, typer.Option(min=1, help="Threads; one for each core if not given.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Tell the facts as JSON, on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where in the code an error arose.")]

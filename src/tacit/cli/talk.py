@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import os
 import sys
 import time
@@ -18,7 +19,7 @@ import typer
 
 from tacit.report import tell
 
-__all__ = ["UsageError", "app", "command", "fitted", "report", "say"]
+__all__ = ["UsageError", "app", "as_text", "command", "fitted", "report", "say"]
 
 app = typer.Typer(
     name="tacit",
@@ -49,6 +50,8 @@ def command(*examples: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def guarded(**options: Any) -> None:
+        quiet = options.get("quiet")
+        warnings.simplefilter("ignore" if quiet else "always", UserWarning)
         warnings.showwarning = lambda message, *_, **__: say(f"tacit: note: {message}")
         try:
             code = function(**options) or 0
@@ -83,10 +86,23 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
+def as_text(facts: dict[str, Any]) -> str:
+    """Return facts as JSON, in which what is infinite is null."""
+
+    def finite(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: finite(one) for name, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [finite(one) for one in value]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return json.dumps(finite(facts), ensure_ascii=False, indent=2, allow_nan=False)
+
+
 def report(facts: Callable[[], dict[str, Any]], as_json: bool, quiet: bool) -> None:
     """Tell facts: as JSON on stdout, or in words on stderr."""
     if as_json:
-        print(json.dumps(facts(), ensure_ascii=False, indent=2))
+        print(as_text(facts()))
     elif not quiet:
         for line in tell(facts()):
             say(line)
@@ -103,7 +119,7 @@ def _rounds(wanted: bool) -> Iterator[Callable[[int, float, float], None] | None
 
     columns = SpinnerColumn(), TextColumn("{task.description}")
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("comparing with and without the rows that have no label")
+        task = bar.add_task("working")
         yield lambda number, objective, seconds: bar.update(
             task, description=f"round {number}  objective {objective:.8g}  {seconds:.1f} s"
         )

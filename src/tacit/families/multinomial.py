@@ -177,9 +177,12 @@ class Multinomial(Linear):
         mean_length = ratio(statistics.totals, statistics.rows, 0.0)
         p = np.exp(params.log_p)
         p /= p.sum(axis=1, keepdims=True)
-        lengths = rng.poisson(mean_length[labels])
-        drawn = [rng.multinomial(n, p[k]) for n, k in zip(lengths, labels, strict=True)]
-        return np.array(drawn, dtype=np.float64).reshape(len(labels), p.shape[1])
+        lengths, below, d = rng.poisson(mean_length[labels]), np.cumsum(p, axis=1), p.shape[1]
+        drawn = np.zeros((len(labels), d))
+        for row, n, k in zip(drawn, lengths, labels, strict=True):
+            words = np.searchsorted(below[k], rng.random_sample(n) * below[k, -1], side="right")
+            row[:] = np.bincount(np.minimum(words, d - 1), minlength=d)
+        return drawn
 
     def n_parameters(self, params: Params) -> int:
         """Return K (V - 1)."""

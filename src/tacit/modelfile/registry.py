@@ -25,6 +25,9 @@ from tacit.text import CountVectorizer
 
 __all__ = ["RECORDS", "Saved", "of_parameters"]
 
+# Patterns of words that are longer take their time even before they are used.
+LONGEST_PATTERN = 200
+
 # Parameters that are about the process, not about the model.
 PROCESS = {"callback", "checkpoint", "checkpoint_every", "n_jobs", "resume", "verbose"}
 
@@ -103,6 +106,8 @@ def _make_vectorizer(fields: dict[str, Any]) -> CountVectorizer:
     vocabulary = words if given else None
     vectorizer = CountVectorizer(**fields, vocabulary=vocabulary, dtype=np.dtype(dtype).type)
     vectorizer._validate_params()
+    if len(vectorizer.token_pattern or "") > LONGEST_PATTERN:
+        raise ValueError("CountVectorizer has a token_pattern that is too long")
     re.compile(vectorizer.token_pattern or "")
     if words is not None:
         vectorizer.vocabulary_ = {word: column for column, word in enumerate(words)}

@@ -6,7 +6,6 @@ What is written in a cell is kept; what kind of column it makes is for others to
 
 from __future__ import annotations
 
-import difflib
 import gzip
 import os
 import sys
@@ -16,7 +15,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.files import replaced
+from tacit.files import check_target, replaced
+from tacit.messages import did_you_mean
 from tacit.tables.columnar import COLUMNAR, read_columnar, write_columnar
 from tacit.tables.delimited import check_names, read_delimited
 from tacit.tables.jsonlines import read_json_lines
@@ -26,7 +26,7 @@ from tacit.tables.writing import ready, write_text
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["TableError", "batches", "columns", "is_table", "read", "write"]
+__all__ = ["TableError", "batches", "check_output", "columns", "is_table", "read", "write"]
 
 SUFFIXES = {
     ".csv": "csv",
@@ -42,7 +42,6 @@ SUFFIXES = {
 }
 FORMATS = sorted(set(SUFFIXES.values()))
 MOST_BYTES = 1 << 25  # of cells in a batch, or little more
-MOST_NAMES = 20  # columns that a message lists
 
 
 def read(
@@ -193,13 +192,7 @@ def write(
     -3.5,
     """
     pl, name = _polars(), os.fspath(path)
-    kind = _checked(format) or ("csv" if path == "-" else _by_name(path))
-    zipped = name.lower().endswith(".gz")
-    if kind is None or (zipped and kind in COLUMNAR):
-        raise TableError(
-            f"{name} does not say a format that can be written: end it in .csv, .tsv, .jsonl (each "
-            "also with .gz), .parquet or .arrow, or give format=... (--format)."
-        )
+    kind, zipped = check_output(path, format), name.lower().endswith(".gz")
     given: Any = [frames] if isinstance(frames, pl.DataFrame) else frames
     problem = f"{name} cannot be written: leave out or change the column that {kind} cannot hold"
     write_all = write_columnar if kind in COLUMNAR else write_text
@@ -208,6 +201,27 @@ def write(
         if zipped:
             to = stack.enter_context(gzip.GzipFile(fileobj=to, mode="wb", mtime=0))
         return write_all(ready(given, spreadsheet), to, kind, problem)
+
+
+def check_output(path: str | os.PathLike[str], format: str | None = None) -> str:  # noqa: A002
+    """Return the format that a file will be written in; an error if nothing can be written there.
+
+    Examples
+    --------
+    >>> from tacit import tables
+    >>> tables.check_output("filled.csv.gz")
+    'csv'
+    """
+    name = os.fspath(path)
+    kind = _checked(format) or ("csv" if path == "-" else _by_name(path))
+    if kind is None or (name.lower().endswith(".gz") and kind in COLUMNAR):
+        raise TableError(
+            f"{name} does not say a format that can be written: end it in .csv, .tsv, .jsonl (each "
+            "also with .gz), .parquet or .arrow, or give format=..."
+        )
+    if path != "-":
+        check_target(path)
+    return kind
 
 
 def columns(frame: pl.DataFrame, names: Sequence[str], *, source: str = "The table") -> None:
@@ -221,18 +235,12 @@ def columns(frame: pl.DataFrame, names: Sequence[str], *, source: str = "The tab
     >>> tables.columns(mails, ["topik"], source="mails.csv")
     Traceback (most recent call last):
         ...
-    tacit.tables.TableError: mails.csv has no column 'topik': did you mean 'topic'? It has id,
+    tacit.tables.TableError: mails.csv has no column 'topik': did you mean 'topic'? There are id,
     text, topic.
     """
     for name in names:
         if name not in frame.columns:
-            near = difflib.get_close_matches(name, frame.columns, 1, cutoff=0.5)
-            some = ", ".join(frame.columns[:MOST_NAMES])
-            more = len(frame.columns) - MOST_NAMES
-            raise TableError(
-                f"{source} has no column {name!r}{f': did you mean {near[0]!r}?' if near else '.'} "
-                f"It has {some}{f' and {more} more' if more > 0 else ''}."
-            )
+            raise TableError(f"{source} has no column {name!r}{did_you_mean(name, frame.columns)}")
 
 
 def _polars() -> Any:
