@@ -175,20 +175,25 @@ def test_same_bits_for_any_number_of_threads(table, tmp_path):
         (["fill", "MAILS", "-l", "topic", "--kind", "text"], 2, "expected COLUMN=KIND"),
         (["fill", "MAILS", "-l", "topic", "--kind", "txet=text"], 1, "did you mean 'text'"),
         (["fill", "MAILS", "-l", "topic", "--kind", "text=number"], 1, "is no number"),
-        (["fill", "MAILS", "-l", "topic", "--unlabeled", "lots"], 2, "expected a number or auto"),
-        (["fill", "MAILS", "-l", "topic", "--unlabeled", "-1"], 1, "unlabeled_weight"),
+        (
+            ["fill", "MAILS", "-l", "topic", "--unlabeled", "lots"],
+            2,
+            "expected a number from 0 on, or",
+        ),
+        (["fill", "MAILS", "-l", "topic", "--unlabeled", "-1"], 2, "expected a number from 0 on"),
         (["fill", "MAILS", "-l", "topic", "-o", "out.xlsx"], 1, "out.xlsx does not say a format"),
         (["fill", "MAILS", "-l", "topic", "-o", "no/such/out.csv"], 1, "no directory"),
-        (["fill", "MAILS", "-l", "topic", "--resume"], 1, "checkpoint"),
+        (["fill", "MAILS", "-l", "topic", "--resume"], 2, "--resume needs --checkpoint FILE"),
         (["cluster", "MAILS", "-k", "many"], 2, "expected a number such as 5"),
         (["cluster", "MAILS", "-k", "5-2"], 2, "the smaller first"),
-        (["predict", "MAILS", "MAILS"], 1, "no sound model file"),
-        (["explain", "MAILS", "MAILS"], 1, "no sound model file"),
+        (["predict", "MAILS", "MAILS"], 2, "is a table: the model comes first"),
+        (["explain", "BROKEN", "MAILS"], 1, "no sound model file"),
         (["frobnicate"], 2, "frobnicate"),
     ],
 )
 def test_errors_are_one_line(arguments, code, says, table, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "BROKEN").write_bytes(b"nothing of the sort")
     before = sorted(os.listdir(tmp_path))
     done = call(*[table if a == "MAILS" else a for a in arguments])
     assert done.exit_code == code, done.output
@@ -269,6 +274,47 @@ def test_nothing_is_done_if_it_cannot_be_written(table, tmp_path, monkeypatch):
         done = call(options[0], table, "-l", "topic", *options[1:])
         assert done.exit_code == 1
         assert "defect" not in done.stderr
+
+
+def test_labels_keep_their_type(tmp_path):
+    path, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    texts, truth = mails()[0]["text"], mails()[1]
+    for some in (
+        [7 if t == "sport" else 12 for t in truth],
+        [bool(t == "sport") for t in truth],
+        ["NA" if i == 29 else str(t) for i, t in enumerate(truth)],
+    ):
+        y = [label if i < 30 else None for i, label in enumerate(some)]
+        pl.DataFrame({"text": texts, "y": y}).write_parquet(path)
+        done = call("fill", path, "-l", "y", "-o", out)
+        assert done.exit_code == 0, done.output
+        found = pl.read_parquet(out)
+        assert found["y_filled"].dtype == found["y"].dtype
+        assert (found["y_filled"] == pl.Series(some)).mean() > 0.95
+    assert "NA in column 'y'" in done.stderr
+
+
+def test_pipes_that_are_closed(table):
+    command = " ".join([*TACIT, "fill", str(table), "-l", "topic", "-q"])
+    done = subprocess.run(f"{command} | head -1", shell=True, capture_output=True, text=True)
+    assert done.stderr == ""
+    done = subprocess.run(f"{command} >&-", shell=True, capture_output=True, text=True)
+    assert "stdout is closed" in done.stderr
+
+
+def test_data_do_not_steer_the_terminal(tmp_path):
+    path = tmp_path / "odd.csv"
+    names = ["\x1b[31mred", "new\nline" + "x" * 100]
+    rows = {"text": [f"{['goal', 'violin'][i % 2]} of the day {i}" for i in range(40)]}
+    pl.DataFrame({**rows, "y": [names[i % 2] for i in range(40)]}).write_csv(path)
+    done = call("fill", path, "-l", "y", "-o", tmp_path / "out.csv")
+    assert done.exit_code == 0, done.output
+    assert "\x1b" not in done.stderr
+    assert max(map(len, done.stderr.splitlines())) < 200
+
+
+def test_version():
+    assert call("--version").stdout.startswith("tacit 0.")
 
 
 def test_traceback_with_debug_alone():

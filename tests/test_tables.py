@@ -354,7 +354,9 @@ def test_other_encodings(tmp_path):
 def test_names_of_columns():
     frame = pl.DataFrame({f"c{i}": [i] for i in range(30)})
     tables.columns(frame, ["c1", "c29"])
-    with pytest.raises(TableError, match=r"no column 'zzz'\. There are c0, c1.* c19 and 10 more\.$"):
+    with pytest.raises(
+        TableError, match=r"no column 'zzz'\. There are c0, c1.* c19 and 10 more\.$"
+    ):
         tables.columns(frame, ["c1", "zzz"])
 
 

@@ -16,6 +16,10 @@ from tacit.numerics import Array, log, ratio
 __all__ = ["Explanation", "Feature", "Term", "marks", "terms"]
 
 
+# Terms that a person is shown.
+SHOWN = 30
+
+
 class Term(NamedTuple):
     """What one cell, or one word of it, says."""
 
@@ -52,10 +56,14 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [f"{self.label} (probability {self.probability:.3g}) rather than {self.against}"]
-        rows = [("before", "", self.prior), *self.terms]
+        rows = [("before", "", self.prior), *self.terms[:SHOWN]]
+        left = [term.log_odds for term in self.terms[SHOWN:]]
+        rows += [(f"{len(left)} others", "", sum(left))] if left else []
+        rows += [("together", "", self.log_odds)]
         width = max(len(f"{column} {value}") for column, value, _ in rows)
-        lines += [f"  {f'{c} {v}':<{width}} {odds:+9.3f}" for c, v, odds in rows]
-        return "\n".join([*lines, f"  {'together':<{width}} {self.log_odds:+9.3f}"])
+        return "\n".join(
+            [*lines, *(f"  {f'{c} {v}':<{width}} {odds:+9.3f}" for c, v, odds in rows)]
+        )
 
 
 class Feature(NamedTuple):

@@ -16,6 +16,8 @@ __all__ = ["columns_facts", "describe", "evaluation_facts", "help_facts", "marks
 # Classes, and features of each, that a person is told of.
 MOST_CLASSES = 30
 MARKS = 8
+MOST_COLUMNS = 50
+LONGEST = 40
 
 
 def columns_facts(columns: Iterable[Column], table: Any = None) -> list[dict[str, Any]]:
@@ -105,7 +107,10 @@ def describe(
         "seconds": seconds,
     }
     if labels is not None:
-        facts["unlabelled"] = help_facts(getattr(model, "unlabeled_help_", None), classes)
+        told = help_facts(getattr(model, "unlabeled_help_", None), classes)
+        if told is None and facts["labelled"] < facts["rows"]:
+            told = {"weight": float(model.unlabeled_weight != 0)}
+        facts["unlabelled"] = told
     return facts | {"marks": marks_facts(model)}
 
 
@@ -128,7 +133,7 @@ def _rows(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _classes(facts: Mapping[str, Any]) -> list[str]:
-    counts = [f"{name} {count:,}" for name, count in facts["classes"].items()]
+    counts = [f"{_short(name)} {count:,}" for name, count in facts["classes"].items()]
     return [_listed(counts)]
 
 
@@ -138,37 +143,43 @@ def _listed(items: Sequence[str]) -> str:
 
 
 def _shares(facts: Mapping[str, Any]) -> list[str]:
-    return [_listed([f"{name} {share:.1%}" for name, share in facts["shares"].items()])]
+    return [_listed([f"{_short(name)} {share:.1%}" for name, share in facts["shares"].items()])]
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 
 def _columns(facts: Mapping[str, Any]) -> list[str]:
-    lines, width = [], min(30, max(len(c["name"]) for c in facts["columns"]))
-    for column in facts["columns"]:
+    lines, width = [], max(len(_short(c["name"])) for c in facts["columns"])
+    for column in facts["columns"][:MOST_COLUMNS]:
         kind = "left out" if column["kind"] == "out" else column["kind"]
         notes = [column["note"]] if "note" in column else []
         if "words" in column:
             notes.append(f"{column['words']:,} words")
         elif "categories" in column:
-            shown = ", ".join(column["categories"][:4])
+            shown = ", ".join(map(_short, column["categories"][:4]))
             more = len(column["categories"]) - 4
             notes.append(shown + (f" and {more:,} more" if more > 0 else ""))
         if column.get("missing"):
             notes.append(f"{column['missing']:,} missing")
-        lines.append(f"{column['name']:<{width}}  {kind:<9} {'; '.join(notes)}".rstrip())
-    return lines
+        lines.append(f"{_short(column['name']):<{width}}  {kind:<9} {'; '.join(notes)}".rstrip())
+    more = len(facts["columns"]) - MOST_COLUMNS
+    return [*lines, f"and {more:,} more"] if more > 0 else lines
 
 
 def _rounds(facts: Mapping[str, Any]) -> list[str]:
     end = "" if facts["converged"] else ", not converged"
     rounds = "1 round" if facts["rounds"] == 1 else f"{facts['rounds']} rounds"
     took = f" in {facts['seconds']:.1f} s" if "seconds" in facts else ""
-    return [f"{rounds}{took}{end}, objective {facts['objective']:.8g}"]
+    return [f"{rounds}{took}{end}"]
 
 
 def _unlabelled(facts: Mapping[str, Any]) -> list[str]:
     found = facts["unlabelled"]
     if "em" not in found:
-        return ["used; too few labels to tell whether they help"]
+        done = "used" if found["weight"] else "left out"
+        return [f"{done}; how far to trust the labels is not known: see tacit evaluate"]
     without, with_them = found["supervised"], found["em"]
     n, before, after = with_them["rows"], without["accuracy"], with_them["accuracy"]
     done = "help, and are used" if found["weight"] else "do not help, and are left out"
@@ -185,10 +196,11 @@ def _unlabelled(facts: Mapping[str, Any]) -> list[str]:
 
 def _marks(facts: Mapping[str, Any]) -> list[str]:
     several = len({f["column"] for features in facts["marks"].values() for f in features}) > 1
-    lines, width = [], min(30, max(map(len, facts["marks"])))
+    lines, width = [], max(len(_short(name)) for name in facts["marks"])
     for name, features in list(facts["marks"].items())[:MOST_CLASSES]:
         shown = [f"{f['column']} {f['value']}" if several else f["value"] for f in features]
-        lines.append(f"{name:<{width}}  {', '.join(shown)}")
+        between = "; " if several else ", "
+        lines.append(f"{_short(name):<{width}}  {between.join(map(_short, shown))}")
     return lines
 
 
@@ -204,14 +216,17 @@ def _evaluation(facts: Mapping[str, Any], name: str) -> list[str]:
 
 def _each_class(facts: Mapping[str, Any]) -> list[str]:
     found = facts[facts["each_class"]]
-    width = min(30, max(5, *map(len, found["classes"])))
-    lines = [f"{'':<{width}}  precision  recall  rows   given as"]
+    width = max(13, *(len(_short(name)) for name in found["classes"]))
+    by = f"by {facts['each_class']}"
+    lines = [f"{by:<{width}}  precision  recall  rows   given as"]
     names = list(found["classes"])
     for (name, own), counts in zip(found["classes"].items(), found["confusion"], strict=True):
         order = sorted(range(len(counts)), key=lambda k: -counts[k])
         given = ", ".join(f"{names[k]} {counts[k]}" for k in order[:4] if counts[k])
         scores = [f"{own[s]:.2f}" if own[s] is not None else "-" for s in ("precision", "recall")]
-        lines.append(f"{name:<{width}}  {scores[0]:>9}  {scores[1]:>6}  {own['rows']:>4}   {given}")
+        lines.append(
+            f"{_short(name):<{width}}  {scores[0]:>9}  {scores[1]:>6}  {own['rows']:>4}   {given}"
+        )
     return lines
 
 

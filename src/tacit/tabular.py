@@ -118,7 +118,9 @@ class TableKind(EMEstimator):
         if isinstance(X, Prepared):
             return X
         table, words = columns_of(X), dict[str, Any]()
-        if not len(next(iter(table.values()), ())):
+        if not table:
+            raise ValueError("The table has no columns to learn from.")
+        if not len(next(iter(table.values()))):
             raise ValueError("The table has no rows.")
         columns = self._columns if not reset else ()
         if reset:

@@ -10,6 +10,10 @@ def main() -> None:
     try:
         from tacit.cli import explore, label  # noqa: F401 - they make the commands
         from tacit.cli.talk import app
+
+        app()
     except ModuleNotFoundError as error:
         sys.exit(f'tacit: the command line needs {error.name}: pip install "tacit[cli]"')
-    app()
+    except KeyboardInterrupt:
+        print("tacit: stopped; nothing was written.", file=sys.stderr)
+        sys.exit(130)

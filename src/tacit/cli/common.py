@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from tacit.files import check_target
 __all__ = [
     "Labelled",
     "check_outputs",
+    "check_resume",
     "free",
     "kinds",
     "labelled",
@@ -38,6 +40,14 @@ def check_outputs(output: str, as_json: bool, model: str | None = None) -> None:
         check_target(model)
 
 
+def check_resume(checkpoint: str | None, resume: bool) -> None:
+    """Say if there is nothing to go on from."""
+    if resume and checkpoint is None:
+        raise UsageError("--resume needs --checkpoint FILE, the file to go on from.")
+    if resume and not Path(str(checkpoint)).exists():
+        warnings.warn(f"{checkpoint} is not there yet: the fit begins anew.", stacklevel=2)
+
+
 def kinds(given: list[str] | None) -> dict[str, str]:
     """Return the kinds of columns that were given as COLUMN=KIND."""
     pairs = [text.rpartition("=") for text in given or []]
@@ -52,9 +62,12 @@ def weight_of(text: str) -> float | str:
     if text == "auto":
         return text
     try:
-        return float(text)
+        weight = float(text)
     except ValueError:
-        raise UsageError(f"--unlabeled {text}: expected a number or auto.") from None
+        weight = -1.0
+    if not 0 <= weight < float("inf"):
+        raise UsageError(f"--unlabeled {text}: expected a number from 0 on, or auto.")
+    return weight
 
 
 class Labelled(NamedTuple):
@@ -63,14 +76,23 @@ class Labelled(NamedTuple):
     table: Any
     features: Any
     labels: Any
+    names: dict[str, Any]  # of the classes, as the table has them
 
 
 def labelled(path: str, label: str, delimiter: str | None, encoding: str) -> Labelled:
     """Read a table, one column of which holds labels."""
     table = tables.read(path, delimiter=delimiter, encoding=encoding)
     tables.columns(table, [label], source=path)
-    labels = Cells(table[label]).keys
+    cells = Cells(table[label])
+    labels = cells.keys
     different = {name for name in labels if name is not None}
+    marks = {c for c in table[label].unique().to_list() if type(c) is str and c.strip()} - {None}
+    gone = sorted(mark for mark in marks if mark.strip() not in different)
+    if gone:
+        warnings.warn(
+            f"{', '.join(gone)} in column {label!r} of {path}: taken as missing labels.",
+            stacklevel=2,
+        )
     if len(different) < 2:
         found = f"only {different.pop()!r}" if different else "none"
         raise ValueError(
@@ -85,7 +107,9 @@ def labelled(path: str, label: str, delimiter: str | None, encoding: str) -> Lab
     written = [name for name in own if name in table.columns]
     if written:
         warnings.warn(f"{', '.join(written)}: written by tacit before, and left out.", stacklevel=2)
-    return Labelled(table, table.drop(label, *written), pl.Series(label, labels))
+    pairs = zip(labels, cells.values, strict=True)
+    names = {k: k if type(v) is str else v for k, v in pairs if k is not None}
+    return Labelled(table, table.drop(label, *written), pl.Series(label, labels), names)
 
 
 @contextmanager
@@ -129,6 +153,8 @@ def wrote(path: str, rows: int, more: str = "") -> str:
 
 def table_model(path: str) -> Any:
     """Read a model that takes tables."""
+    if path != "-" and tables.is_table(path):
+        raise UsageError(f"{path} is a table: the model comes first, then the table.")
     found = load(path)
     if not isinstance(found, TableClassifier | TableMixture):
         raise ValueError(

@@ -62,6 +62,8 @@ def cluster(
 ) -> int:
     """Find groups in a table without labels."""
     check_outputs(output, as_json, model)
+    if resume and checkpoint is None:
+        raise UsageError("--resume needs --checkpoint FILE, the file to go on from.")
     first, dash, last = k.partition("-")
     try:
         sizes = range(int(first), int(last if dash else first) + 1)

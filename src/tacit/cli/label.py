@@ -13,6 +13,7 @@ from tacit import TableClassifier, tables
 from tacit.cli.common import (
     Labelled,
     check_outputs,
+    check_resume,
     kinds,
     labelled,
     named,
@@ -56,6 +57,7 @@ def _classifier(
     """Return a classifier fitted to a table, the seconds that took, and whether Ctrl-C ended it."""
     names = "kinds", "unlabeled_weight", "random_state", "n_jobs", "checkpoint", "resume"
     classifier = TableClassifier(**dict(zip(names, settings, strict=True)))
+    check_resume(classifier.checkpoint, classifier.resume)
     with named(path):
         return classifier, *fitted(classifier, data.features, data.labels, show=show)
 
@@ -93,7 +95,8 @@ def fill(
     settings = kinds(kind), weight_of(unlabeled), seed, threads, checkpoint, resume
     classifier, seconds, stopped = _classifier(input, data, settings, show=not quiet)
     p, classes = classifier.label_distributions_, classifier.classes_.tolist()
-    filled = with_labels(data.table, label, classes, p, every, "_filled")
+    names = [data.names[c] for c in classes]
+    filled = with_labels(data.table, label, names, p, every, "_filled")
     n = tables.write(filled, output, spreadsheet=spreadsheet)
     if model is not None:
         classifier.save(model)

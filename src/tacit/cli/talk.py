@@ -13,7 +13,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any
+from importlib.metadata import version
+from typing import Annotated, Any
 
 import typer
 
@@ -29,6 +30,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"tacit {version('tacit')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    shown: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
 
 
 class UsageError(ValueError):
@@ -55,10 +71,11 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
         warnings.showwarning = lambda message, *_, **__: say(f"tacit: note: {message}")
         try:
             code = function(**options) or 0
-        except BrokenPipeError:  # whoever read stdout has had enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = 141
         except (KeyboardInterrupt, Exception) as error:
+            if isinstance(error, OSError) and "roken pipe" in str(error):
+                # Whoever read stdout has had enough.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                raise typer.Exit(141) from None
             if options.get("debug"):
                 traceback.print_exc()
             code, line = _outcome(error)
@@ -78,12 +95,18 @@ def _outcome(error: BaseException) -> tuple[int, str]:
     if isinstance(error, ValueError | OSError | ImportError):
         return 1, line
     name = type(error).__name__
-    return 1, f"{name}: {line} This is a defect of tacit: please report it with what --debug shows."
+    return (
+        1,
+        f"{name}: {line}. This is a defect of tacit: please report it with what --debug shows.",
+    )
 
 
 def say(line: str) -> None:
-    """Say something to the person, on stderr."""
-    print(line, file=sys.stderr, flush=True)
+    """Say something to the person, on stderr; what data hold cannot steer the terminal."""
+    shown = "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line
+    )
+    print(shown, file=sys.stderr, flush=True)
 
 
 def as_text(facts: dict[str, Any]) -> str:

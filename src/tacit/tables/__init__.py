@@ -11,7 +11,7 @@ import os
 import sys
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -197,6 +197,7 @@ def write(
     problem = f"{name} cannot be written: leave out or change the column that {kind} cannot hold"
     write_all = write_columnar if kind in COLUMNAR else write_text
     with ExitStack() as stack:
+        stack.enter_context(_named(name))
         to: Any = sys.stdout.buffer if path == "-" else stack.enter_context(replaced(path))
         if zipped:
             to = stack.enter_context(gzip.GzipFile(fileobj=to, mode="wb", mtime=0))
@@ -213,6 +214,10 @@ def check_output(path: str | os.PathLike[str], format: str | None = None) -> str
     'csv'
     """
     name = os.fspath(path)
+    if path == "-" and sys.stdout is None:
+        raise TableError("stdout is closed: name a file to write to.")
+    if path != "-" and Path(name).is_dir():
+        raise TableError(f"{name} is a directory: name a file to write to.")
     kind = _checked(format) or ("csv" if path == "-" else _by_name(path))
     if kind is None or (name.lower().endswith(".gz") and kind in COLUMNAR):
         raise TableError(
@@ -241,6 +246,21 @@ def columns(frame: pl.DataFrame, names: Sequence[str], *, source: str = "The tab
     for name in names:
         if name not in frame.columns:
             raise TableError(f"{source} has no column {name!r}{did_you_mean(name, frame.columns)}")
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Let an error of the disk name the file; a pipe that was closed is no error of ours."""
+    try:
+        yield
+    except TableError:
+        raise
+    except OSError as error:
+        if "roken pipe" in str(error) or (error.filename and str(error.filename) in name):
+            raise
+        raise TableError(
+            f"{name} cannot be written: {error}. Make room, or write elsewhere."
+        ) from error
 
 
 def _polars() -> Any:
