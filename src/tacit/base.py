@@ -320,7 +320,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             merged, which = select(Rows(rows.features), labels.codes < 0, labels), None
         self.label_distributions_ = self._distributions(labels, merged, which)
         report.end(model, params)
-        self._interrupted = interrupted
+        self._interrupted = self.__dict__.pop("_cut_short", False) or interrupted
         if not (best.converged or watch.stopped or interrupted):
             warnings.warn(
                 f"EM did not converge in {self.max_iter} rounds: raise max_iter or tol.",

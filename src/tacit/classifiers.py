@@ -362,10 +362,15 @@ class TableClassifier(DiscreteClassifier, TableKind):
             return 1.0
         table = Prepared(self._columns, self.feature_names_in_, X)
         quick = clone(self).set_params(tol=max(self.tol, 1e-3), warm_start=False)
-        supervised, em = (
-            cross_validate(quick.set_params(unlabeled_weight=w), table, labels, weight)
-            for w in (0.0, 1.0)
-        )
+        try:
+            supervised, em = (
+                cross_validate(quick.set_params(unlabeled_weight=w), table, labels, weight)
+                for w in (0.0, 1.0)
+            )
+        except KeyboardInterrupt:  # what is found at once is better than nothing
+            self._cut_short = True
+            self.unlabeled_help_ = UnlabeledHelp(None, None, 0.0)
+            return 0.0
         used = supervised is None or em is None or em.accuracy >= supervised.accuracy
         self.unlabeled_help_ = UnlabeledHelp(supervised, em, float(used))
         return float(used)

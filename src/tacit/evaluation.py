@@ -93,7 +93,7 @@ class UnlabeledHelp:
     Attributes
     ----------
     supervised, em : Evaluation or None
-        Without and with them; None if there are too few labels to tell.
+        Without and with them; None if there are too few labels to tell, or Ctrl-C was in the way.
     weight : float
         The weight that rows without a label were given.
     """
@@ -104,7 +104,7 @@ class UnlabeledHelp:
 
     def __str__(self) -> str:
         if self.supervised is None or self.em is None:
-            return "too few labels to tell; rows without a label were used"
+            return f"not known; rows without a label were {'used' if self.weight else 'left out'}"
         without, with_them = (f"{e.accuracy:.1%}" for e in (self.supervised, self.em))
         done = "used" if self.weight else "left out"
         return (
