@@ -168,7 +168,10 @@ token_pattern, ngram_range, analyzer, max_df, min_df, max_features, vocabulary, 
         # The kernel would have to read the vocabulary first, which can take longer than few texts.
         few = fixed_vocab and documents.length(texts) < len(self.vocabulary_)
         if pattern is None or few:
-            found: tuple[Any, Any] = super()._count_vocab(documents.listed(texts), fixed_vocab)
+            strings = documents.listed(texts)
+            if self.input == "content" and self.preprocessor is None and self.analyzer == "word":
+                documents.checked(strings)
+            found: tuple[Any, Any] = super()._count_vocab(strings, fixed_vocab)
             return found
         self.build_analyzer()  # warns of stop words that are no words
         given = _in_order(self.vocabulary_) if fixed_vocab else None
