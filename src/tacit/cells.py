@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.numerics import Array
 
-__all__ = ["Cells", "is_missing", "is_na", "key", "plain"]
+__all__ = ["Cells", "is_missing", "is_na", "key"]
 
 # Texts that say that nothing is known.
 MISSING = frozenset({"", "NA", "na", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?"})
@@ -145,14 +145,3 @@ class Cells:
     def sample(self, most: int) -> Cells:
         """Return at most so many of the cells, spread evenly."""
         return Cells(self.values[:: -(-len(self) // most) or 1])
-
-
-def plain(cells: Any) -> list[Any]:
-    """Return the cells of a column as Python objects, missing ones as None.
-
-    Examples
-    --------
-    >>> plain(np.array([1.5, np.nan])), plain(["a", "?", None])
-    ([1.5, None], ['a', None, None])
-    """
-    return Cells(cells).values

@@ -355,7 +355,8 @@ class TableClassifier(DiscreteClassifier, TableKind):
         return super().fit(X, y, sample_weight)
 
     def _weight_of_unlabeled(self, X: Any, labels: Labels, weight: Array) -> float:
-        self.__dict__.pop("unlabeled_help_", None)
+        for name in ("unlabeled_help_", "_cut_short"):  # what a fit before left
+            self.__dict__.pop(name, None)
         if self.unlabeled_weight != "auto":
             return float(self.unlabeled_weight)
         if not labels.unknown.any() or (labels.codes < 0).all():
