@@ -19,6 +19,7 @@ from tacit.mixtures import (
     TableMixture,
 )
 from tacit.modelfile import ModelFileError, load
+from tacit.texts import TextClassifier
 
 __all__ = [
     "BernoulliMixture",
@@ -35,6 +36,7 @@ __all__ = [
     "MultinomialNB",
     "TableClassifier",
     "TableMixture",
+    "TextClassifier",
     "em",
     "families",
     "load",

@@ -62,6 +62,10 @@ class Bags:
         own = np.arange(self.table.shape[0]) if self.rows is None else self.rows
         return Bags(self.table, own[rows])
 
+    def scaled(self, factor: float) -> Bags:
+        """Return the rows times a factor."""
+        return Bags(self.table * factor, self.rows)
+
     @property
     def chunk(self) -> int:
         """How many rows a chunk has: all, as the kernels share them out themselves."""

@@ -197,6 +197,19 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         for name, value in attributes.items():
             setattr(self, name, value)
 
+    def _bound(self, X: Any, weight: Array, K: int) -> Family:
+        """Return the family, bound to the rows that have a weight."""
+        used = weight > 0
+        return self._family().bind(X if used.all() else X[used])
+
+    def _first(self, model: NaiveBayes, known: ClassCounts) -> Params:
+        """Return the parameters that the labelled rows alone give, for a start."""
+        return model.maximize(known)
+
+    def _warmed(self, model: NaiveBayes, chunks: list[Rows], start: Params | None) -> Params | None:
+        """Return a better start, if there is a way to get one."""
+        return start
+
     def _start(self, model: NaiveBayes, rows: Rows, responsibilities: Array) -> Params:
         """Turn the responsibilities of a start into parameters."""
         return model.start(rows, responsibilities)
@@ -225,12 +238,12 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """Fit by EM to checked data, and set all attributes."""
         rng = check_random_state(self.random_state)
         used = weight > 0
-        family, previous = self._family(), None
+        previous = None
         if self.warm_start and hasattr(self, "_params"):
             old, previous = self._previous(X, labels)
-            family = family.adopt(old)
+            family = self._family().adopt(old)
         else:
-            family = family.bind(X if used.all() else X[used])
+            family = self._bound(X, weight, len(labels.classes))
         model = NaiveBayes(family, self.class_alpha, class_prior, self.assignment == "hard")
         rows = Rows(family.encode(X), None, None if (weight == 1).all() else weight)
         # Rows that are wholly known are counted once; the rounds go over the others.
@@ -266,13 +279,15 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
                     and fixed is not None
                     and starts.is_fixed(self.init, labels, weight, loop)
                 ):
-                    start = model.maximize(fixed)
+                    start = self._first(model, fixed)
                 elif chunks:
                     begin = starts.responsibilities(self.init, X, labels, weight, rng, model.hard)
                     if merged is not None and which is not None and loop.all():
                         start = self._start(model, *together(merged, which, begin, weight))
                     else:
                         start = self._start(model, rows, begin)
+                if progress is None and previous is None:
+                    start = self._warmed(model, chunks, start)
                 watch = report.start(number, model)
                 run = em.fit(
                     model,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from tacit import em
 from tacit.counterparts import HasCounterpart
 from tacit.evaluation import UnlabeledHelp, cross_validate
-from tacit.families import Family
+from tacit.families import Family, Multinomial
 from tacit.kinds import (
     BernoulliKind,
     CategoricalKind,
@@ -21,7 +22,9 @@ from tacit.kinds import (
     normal_family,
 )
 from tacit.labels import Labels
+from tacit.naivebayes import NaiveBayes, Params
 from tacit.numerics import Array
+from tacit.rows import Rows
 from tacit.supervision import DiscreteClassifier, NormalClassifier
 from tacit.tabular import Prepared, TableKind
 
@@ -34,6 +37,10 @@ __all__ = [
     "MultinomialNB",
     "TableClassifier",
 ]
+
+# Rounds with short rows, and the rise in nats a row that ends them.
+WARM_UP = 8
+WARM_UP_TOL = 1e-3
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -116,11 +123,19 @@ class MultinomialNB(HasCounterpart, DiscreteClassifier, MultinomialKind):
 
     Parameters
     ----------
-    alpha : float or array of shape (d,), default=1.0
-        Smoothing: added to the count of each word. 0 is maximum likelihood.
+    alpha : float, array of shape (d,), "auto" or "background", default=1.0
+        Smoothing: added to the count of each word. 0 is maximum likelihood. "auto" adds to each
+        class a fifth of the words that a class has on average, spread evenly over the vocabulary;
+        "background" spreads half of it as words occur in all rows. Neither depends on how long
+        rows are, or what rows without a label weigh; a first model, from labelled rows alone, is
+        smoothed by their words alone.
     %(force_alpha)s
     %(prior_parameters)s
     %(label_parameters)s
+    tempering : float, default=1.0
+        Below 1, EM begins with up to 8 rounds in which rows count for this part of their length and
+        the classes are held to similar sizes: labels then reach further before rows are sure of
+        their class. Those rounds are not in `trace_`.
     %(em_parameters)s
 
     Attributes
@@ -140,6 +155,28 @@ class MultinomialNB(HasCounterpart, DiscreteClassifier, MultinomialKind):
     >>> nb.transduction_
     array(['sport', 'sport', 'music', 'music', 'music', 'sport'], dtype='<U5')
     """
+
+    tempering: float = 1.0
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "tempering": [Interval(Real, 0, 1, closed="right")],
+    }
+
+    def _warmed(self, model: NaiveBayes, chunks: list[Rows], start: Params | None) -> Params | None:
+        if self.tempering == 1 or start is None:
+            return start
+        size = sum(len(rows) if rows.weight is None else rows.weight.sum() for rows in chunks)
+        size += sum(rows.known.classes.sum() for rows in chunks if rows.known is not None)
+        K = len(start.class_log_prior)
+        family = cast(Multinomial, model.family)
+        family = replace(family, alpha=self.tempering * family.alpha)
+        held = replace(model, family=family, class_alpha=model.class_alpha + size / K)
+        short = [rows.scaled(self.tempering) for rows in chunks]
+        tol = WARM_UP_TOL * size
+        fit = em.fit(held, short, start, max_iter=WARM_UP, tol=tol, n_jobs=self.n_jobs)
+        counts = fit.statistics
+        full = counts.features.scaled(1.0 / self.tempering)
+        return model.maximize(replace(counts, features=full))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,8 @@ from tacit.families import (
 )
 from tacit.families.mixed import Part
 from tacit.messages import did_you_mean
+from tacit.naivebayes import ClassCounts, NaiveBayes, Params
+from tacit.numerics import Array, ratio
 
 __all__ = [
     "BernoulliKind",
@@ -97,12 +99,48 @@ class BernoulliKind(SparseKind):
         return {"feature_count_": statistics.ones, "feature_log_prob_": params.log_p}
 
 
+# With alpha "auto", what is added to the words of a class is this part of an average class's words.
+RELATIVE = 0.2
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class MultinomialKind(SparseKind):
     """Counts of words."""
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "alpha": [
+            Interval(Real, 0, None, closed="left"),
+            "array-like",
+            StrOptions({"auto", "background"}),
+        ],
+    }
+
     def _family(self) -> Family:
         return Multinomial(self._alpha())
+
+    def _alpha(self) -> Any:
+        if not isinstance(self.alpha, str):
+            return super()._alpha()
+        # A batch more, or a warm start: smoothing is that of the first fit.
+        return cast(Multinomial, self._model.family).alpha if hasattr(self, "_model") else 1.0
+
+    def _bound(self, X: Any, weight: Array, K: int) -> Family:
+        if not isinstance(self.alpha, str):
+            return super()._bound(X, weight, K)
+        words = _column_sums(X, weight)
+        share = np.full(len(words), 1.0 / len(words))
+        if self.alpha == "background":
+            share = (share + ratio(words, words.sum(), share)) / 2
+        return Multinomial(RELATIVE * float(words.sum()) / K * share).bind(X)
+
+    def _first(self, model: NaiveBayes, known: ClassCounts) -> Params:
+        """Smooth by a part of the words that have a label, not of all words."""
+        if not isinstance(self.alpha, str):
+            return super()._first(model, known)
+        family, totals = cast(Multinomial, model.family), known.features.totals
+        all_words = len(totals) * family.alpha.sum() / RELATIVE
+        alpha = family.alpha * ratio(totals.sum(), all_words, 1.0)
+        return replace(model, family=replace(family, alpha=alpha)).maximize(known)
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
@@ -112,6 +150,14 @@ class MultinomialKind(SparseKind):
 
     def _feature_attributes(self, params: Any, statistics: Any, family: Any) -> dict[str, Any]:
         return {"feature_count_": statistics.words, "feature_log_prob_": params.log_p}
+
+
+def _column_sums(X: Any, weight: Array) -> Array:
+    """Return the sum of each column, rows times their weights; missing cells are nothing."""
+    if sparse.issparse(X):
+        each = X.data * np.repeat(weight, np.diff(X.indptr))
+        return np.bincount(X.indices, each, X.shape[1]).astype(np.float64)
+    return np.asarray(weight @ np.nan_to_num(X))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,10 @@ class Cells:
         """Return these rows."""
         observed = None if self.observed is None else self.observed[rows]
         return Cells(self.values[rows], None if observed is None or observed.all() else observed)
+
+    def scaled(self, factor: float) -> Cells:
+        """Return the cells times a factor."""
+        return Cells(self.values * factor, self.observed)
 
     def sums(self, weights: Any) -> tuple[Array, Array]:
         """Return weights.T @ values, of shape (K, d), for weights dense or CSR of shape (n, K).
@@ -176,6 +180,13 @@ class Rows:
             None if self.evidence is None else self.evidence[rows],
             None if self.weight is None else self.weight[rows],
         )
+
+    def scaled(self, factor: float) -> Rows:
+        """Return rows of counts that are this part as long, those with a known label too."""
+        known, features = self.known, cast("Cells | Bags", self.features)
+        if known is not None:
+            known = replace(known, features=known.features.scaled(factor))
+        return replace(self, features=features.scaled(factor), memory=Memory(), known=known)
 
     def fresh(self) -> Rows:
         """Return the same rows with an empty memory, for the rounds of a fit."""

@@ -67,6 +67,10 @@ class Counts(Sums):
     totals: Array
     rows: Array
 
+    def scaled(self, factor: float) -> Counts:
+        """Return what rows that are this part as long would give."""
+        return Counts(self.words * factor, self.totals * factor, self.rows)
+
 
 @dataclass(frozen=True)
 class Multinomial(Linear):
@@ -149,7 +153,7 @@ class Multinomial(Linear):
 
     def log_prior(self, params: Params) -> float:
         """Return the log density of Dirichlet(alpha + 1) at the params, up to a constant (S13)."""
-        density = params.density
+        density = params.density if params.alpha is self.alpha else None
         return self.smoothing(params.log_p) if density is None else density
 
     def log_joint(self, params: Params, statistics: Counts) -> float:

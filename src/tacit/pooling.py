@@ -1,0 +1,173 @@
+"""Several models of the same rows as one: their log-odds, weighed by what hidden labels show.
+
+    log p(y | x) = sum_c w_c log p_c(x, y) + constant,   w_c >= 0
+
+The weights are learnt from rows whose label was hidden from the models. They also set the
+temperature: naive Bayes is too sure of itself where words hang together, and weights below 1 undo
+that. The log-odds of the pool are sums of those of its models, so that it can be explained exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+
+from tacit import em
+from tacit.numerics import Array, log, normalize
+
+__all__ = ["Pool", "adapted_shares", "learn", "spreads"]
+
+# How firmly weights are held to those expected: as firmly as so many rows would hold them.
+FIRMNESS = 2.0
+# Part of its expected weight that no model falls below: something must decide.
+LEAST = 0.02
+# Part of the shares of the classes that is taken as even, where hidden labels are weighed by them.
+EVEN = 0.2
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The weight of each of C models.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (C,)
+        By which log p_c(x, y) is multiplied.
+    shift : ndarray of shape (K,)
+        What is added for each class: 0, or where the classes have other shares than in training,
+        the log of the ratio (`adapted_shares`).
+    """
+
+    weights: Array
+    shift: Array
+
+    def joint(self, joints: Array) -> Array:
+        """Return the pooled log p(x, y), up to a constant, from those of all models, (n, K, C)."""
+        return np.asarray(np.einsum("nkc,c->nk", joints, self.weights) + self.shift)
+
+    def posterior(self, joints: Array) -> Array:
+        """Return p(y | x) from log p_c(x, y) of shape (n, K, C).
+
+        Examples
+        --------
+        >>> pool = Pool(np.array([0.5]), np.zeros(2))
+        >>> pool.posterior(np.log([[[0.9], [0.1]]])).round(2)
+        array([[0.75, 0.25]])
+        """
+        return normalize(self.joint(joints))[0]
+
+
+def spreads(joints: Array) -> Array:
+    """Return how far the classes are apart in each model's log p(x, y), on average over rows.
+
+    Examples
+    --------
+    >>> spreads(np.array([[[0.0, 0.0], [2.0, 10.0]]]))
+    array([1., 5.])
+    """
+    spread = joints.std(axis=1).mean(axis=0)
+    return np.where(spread > 0, spread, 1.0)
+
+
+def learn(
+    joints: Array,
+    truth: npt.NDArray[np.intp],
+    expected: Array,
+    scale: Array,
+    shares: Array,
+) -> Array:
+    """Return the weights of models under which hidden labels are most probable.
+
+    They are measured in units of 1 / `scale`. Rows of a class count in proportion to its share
+    rather than to how many of its rows happen to have a label.
+
+    Parameters
+    ----------
+    joints : ndarray of shape (n, K, C)
+        log p_c(x, y) of rows by models that did not know their label.
+    truth : ndarray of shape (n,)
+        The labels.
+    expected : ndarray of shape (C,)
+        Weights that are expected, in those units: the result if there are no rows.
+    scale : ndarray of shape (C,)
+        How far the classes are apart in each model (`spreads`).
+    shares : ndarray of shape (K,)
+        The share of each class.
+
+    Returns
+    -------
+    ndarray of shape (C,)
+        The weights, by which `joints` are to be multiplied.
+    """
+    n, K, _ = joints.shape
+    scaled = joints / scale
+    here = np.bincount(truth, minlength=K)
+    shares = (shares + EVEN / K) / (1.0 + EVEN)
+    counts = (shares / np.maximum(here, 1))[truth]
+    counts *= n / max(counts.sum(), 1e-300)
+    right = scaled[np.arange(n), truth]
+
+    def loss(w: Array) -> tuple[float, Array]:
+        p, log_sum = normalize(np.einsum("nkc,c->nk", scaled, w))
+        value = counts @ (log_sum - np.einsum("nc,c->n", right, w))
+        slope = np.einsum("nk,nkc,n->c", p, scaled, counts) - np.einsum("nc,n->c", right, counts)
+        away = w - expected
+        return float(value + FIRMNESS / 2 * (away**2).sum()), slope + FIRMNESS * away
+
+    bounds = [(LEAST * w, None) for w in expected]
+    found = minimize(loss, expected, jac=True, bounds=bounds, method="L-BFGS-B")
+    return np.asarray(found.x / scale)
+
+
+@dataclass(frozen=True)
+class _Shares(em.Statistics):
+    """Log-likelihood and expected counts of the classes."""
+
+    counts: Array
+
+
+@dataclass(frozen=True)
+class _OnlyShares:
+    """A mixture of which only the shares are unknown: a model for `tacit.em`."""
+
+    def expect(self, log_shares: Array, ratios: Array) -> _Shares:
+        p, log_p = normalize(ratios + log_shares)
+        return _Shares(float(log_p.sum()), p.sum(axis=0))
+
+    def maximize(self, statistics: _Shares) -> Array:
+        return log(statistics.counts / statistics.counts.sum())
+
+    def log_prior(self, log_shares: Array) -> float:
+        return 0.0
+
+    def log_joint(self, log_shares: Array, statistics: _Shares) -> float:
+        return float(statistics.counts @ log_shares)
+
+
+def adapted_shares(posterior: Array, shares: Array) -> Array:
+    """Return the shares of classes in new rows, by EM (Saerens, Latinne and Decaestecker 2002).
+
+    Parameters
+    ----------
+    posterior : ndarray of shape (n, K)
+        p(y | x) of the new rows, under the old shares.
+    shares : ndarray of shape (K,)
+        The old shares.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+
+    Examples
+    --------
+    >>> rows = np.array([[0.9, 0.1]] * 3 + [[0.1, 0.9]])
+    >>> adapted_shares(rows, np.array([0.5, 0.5])).round(3)
+    array([0.812, 0.188])
+    """
+    ratios = log(posterior) - log(shares)
+    model, start = _OnlyShares(), log(shares)
+    found = em.fit(model, [ratios], start, max_iter=1000, tol=1e-8 * len(posterior))
+    return np.asarray(np.exp(found.params))

@@ -1,0 +1,481 @@
+"""Texts in, labels out: what to do with few labels and many texts, decided by the labels there are.
+
+There is no one naive Bayes that is best for all texts. `TextClassifier` fits a handful, which
+differ in how words are weighed and in how much texts without a label count, hides labels from them
+to see which can be believed, and pools them (`tacit.pooling`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from tacit import documents, engine
+from tacit.classifiers import MultinomialNB
+from tacit.evaluation import Evaluation, UnlabeledHelp, folds
+from tacit.labels import Labels, encode
+from tacit.numerics import Array, log, log_normalize, normalize
+from tacit.pooling import Pool, adapted_shares, learn, spreads
+from tacit.text import CountVectorizer
+from tacit.validation import check_weight
+from tacit.weighting import TermWeights
+
+__all__ = ["Member", "TextClassifier"]
+
+
+class View(NamedTuple):
+    """A way to look at words: how they are weighed and smoothed, and what unlabelled texts weigh.
+
+    `expected` is how much it counts in the pool before anything is known; `without` says whether
+    there is a member that knows no unlabelled texts beside the one that does.
+    """
+
+    weights: dict[str, Any]
+    settings: dict[str, Any]
+    unlabeled_weight: float
+    expected: float
+    without: bool = False
+
+
+AT_ONCE = View(
+    {"idf": 0.75, "length_scale": 10.0},
+    {"alpha": "background", "max_iter": 8},
+    unlabeled_weight=1.0,
+    expected=1.0,
+)
+VIEWS = {
+    "topics": View(
+        {"idf": 0.75, "length_scale": 10.0},
+        {"alpha": "background", "tempering": 0.5, "max_iter": 6},
+        unlabeled_weight=1.0,
+        expected=0.7,
+    ),
+    "words": View(
+        {"idf": 0.0, "length_scale": np.inf},
+        {"alpha": "auto", "max_iter": 8},
+        unlabeled_weight=0.1,
+        expected=0.35,
+        without=True,
+    ),
+    "telling words": View(
+        {"idf": 0.0, "length_scale": np.inf, "words": 2000},
+        {"alpha": "auto", "max_iter": 8},
+        unlabeled_weight=0.1,
+        expected=0.35,
+        without=True,
+    ),
+}
+# With one label a class nothing can be hidden. Then one view is used: the first in which the
+# labelled texts, read as if they had no label, get their label, up to so many nats on average.
+WORDS = VIEWS["words"]._replace(without=False)
+ALONE = {"topics": VIEWS["topics"], "topics at once": AT_ONCE, "words": WORDS}
+BELIEVED = 0.5
+# Rows that tell how far apart a model holds the classes.
+SAMPLE = 3000
+N_FOLDS = 5
+# A labelled word is a labelled text that says it so often.
+SAID = 10
+
+
+@dataclass(frozen=True)
+class Member:
+    """One of the pooled models.
+
+    Attributes
+    ----------
+    view : str
+        How it looks at words.
+    weights : TermWeights
+        How they are weighed.
+    model : MultinomialNB
+        What was fitted to them; its classes are numbers.
+    """
+
+    view: str
+    weights: TermWeights
+    model: MultinomialNB
+
+    @property
+    def supervised(self) -> bool:
+        """Whether it was fitted to labelled texts only."""
+        return self.model.unlabeled_weight == 0
+
+    def joint(self, counts: Any) -> Array:
+        """Return log p(x, y) of counts of words."""
+        return self.model.predict_joint_log_proba(self.weights.transform(counts))
+
+
+class Judged(NamedTuple):
+    """What members said of rows that were hidden from them, (n, K, C), and the true classes."""
+
+    joints: Array
+    truth: npt.NDArray[np.intp]
+
+
+class Task(NamedTuple):
+    """Counts of words and what is known of their labels.
+
+    `known` are class numbers with -1 for none, or evidence; of the rows from `texts` on, which
+    stand for labelled words, none is ever hidden.
+    """
+
+    counts: Any
+    labels: Labels
+    known: npt.NDArray[Any]
+    weight: Array
+    texts: int
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return len(self.labels.classes)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TextClassifier(ClassifierMixin, BaseEstimator):
+    """Label texts from few labels and many texts: naive Bayes with EM, several ways, pooled.
+
+    Words are weighed in three ways: as *topics* (rare words count more, and a long text for no more
+    than some ten words), as plain *words*, and as plain words of which only the 2,000 that tell
+    most of the labels are left. Each makes a naive Bayes model with texts without a label and one
+    without them. Then labels are hidden from all of them, 5 times a fifth, and their log-odds are
+    weighed by what they say of the texts they did not see: `pool_`. If the pool of those that know
+    labelled texts only does better, that is the result; `unlabeled_help_` has the figures.
+
+    The probabilities are calibrated by the same weights; `evaluation_` says how well.
+
+    Parameters
+    ----------
+    vectorizer : CountVectorizer, default=None
+        How words are counted: a :class:`tacit.text.CountVectorizer`; None for its defaults.
+    word_labels : dict, default=None
+        Words whose class is known, as ``{"hockey": "sport"}``. Each counts as a labelled text that
+        says nothing but this word.
+    classes : array-like, default=None
+        All class names; else those that occur in `y` and `word_labels`.
+    missing_label : default=None
+        What marks a missing label besides NaN, None and NA: a value or a list of values.
+    unlabeled_weight : float or "auto", default="auto"
+        0 leaves texts without a label out; another number is a factor for their weight. "auto" is 1
+        if that helps, else 0.
+    random_state : int, RandomState instance or None, default=None
+        Where classes without any label start.
+    n_jobs : int, default=None
+        Threads, None for one a core. The result does not depend on their number.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The class names.
+    vectorizer_ : CountVectorizer
+        The words.
+    members_ : tuple of Member
+        The models that are pooled.
+    pool_ : Pool
+        Their weights.
+    unlabeled_help_ : UnlabeledHelp
+        Whether texts without a label helped: hidden labels found without them and with them.
+    evaluation_ : Evaluation or None
+        How well hidden labels were found: accuracy, log-loss, calibration error. None if no class
+        has two labels, so that none could be hidden.
+    class_shares_ : ndarray of shape (K,)
+        The share of each class in the texts of the fit.
+    label_distributions_ : ndarray of shape (n, K)
+        p(y | text) of the texts of the fit; for labelled ones the label.
+    transduction_ : ndarray of shape (n,)
+        The most probable class of each.
+
+    Examples
+    --------
+    >>> from tacit import TextClassifier
+    >>> texts = ["the striker scored a late goal", "a goal in extra time won the cup",
+    ...          "the cello and the violin", "a slow piece for cello and piano",
+    ...          "extra time, and the cup was won", "the violin played, then the piano"]
+    >>> model = TextClassifier().fit(texts, ["sport", None, "music", None, None, None])
+    >>> model.transduction_
+    array(['sport', 'sport', 'music', 'music', 'sport', 'music'], dtype='<U5')
+    >>> model.predict(["the cup final", "piano and violin"])
+    array(['sport', 'music'], dtype='<U5')
+    """
+
+    vectorizer: Any = None
+    word_labels: Any = None
+    classes: Any = None
+    missing_label: Any = None
+    unlabeled_weight: Any = "auto"
+    random_state: Any = None
+    n_jobs: int | None = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "vectorizer": [CountVectorizer, None],
+        "word_labels": [Mapping, None],
+        "unlabeled_weight": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to texts of which some are labelled.
+
+        Parameters
+        ----------
+        X : iterable of str
+            The texts: a list, an array, a column of pandas, polars or Arrow.
+        y : array-like of shape (n,) or (n, K), default=None
+            The labels, missing ones as NaN, None, NA or `missing_label`; or evidence. None if there
+            are only `word_labels`.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the texts.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        with engine.kernel_threads(self.n_jobs):
+            task = self._task(X, y, sample_weight)
+            self.classes_ = task.labels.classes
+            judged = self._judged(task)
+            if judged is None:
+                self._choose(task)
+            else:
+                self._pool(task, judged)
+            self._transduce(task)
+        return self
+
+    def _task(self, X: Any, y: Any, sample_weight: Any) -> Task:
+        """Count the words and encode the labels, those of words behind those of texts."""
+        said = dict(self.word_labels or {})
+        if said:
+            own = documents.listed(documents.read(X))
+            X = [*own, *(" ".join([word] * SAID) for word in said)]
+        vectorizer = CountVectorizer() if self.vectorizer is None else clone(self.vectorizer)
+        vectorizer.n_jobs = self.n_jobs
+        counts = vectorizer.fit_transform(X)
+        self.vectorizer_, n = vectorizer, counts.shape[0] - len(said)
+        y = [None] * n if y is None else y
+        if said:
+            _check_words(list(said), counts, n)
+            if np.ndim(y) > 1:
+                raise ValueError("word_labels go with labels, not with evidence: y has two axes.")
+            y = [*y, *said.values()]
+        labels = encode(y, self.classes, self.missing_label)
+        check_consistent_length(labels.codes, counts)
+        weight = check_weight(sample_weight, counts[:n])
+        known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
+        return Task(counts, labels, known, np.concatenate([weight, np.ones(len(said))]), n)
+
+    def _fits(
+        self, task: Task, views: dict[str, View], held: npt.NDArray[np.intp] | None = None
+    ) -> Iterator[tuple[Member, Array]]:
+        """Fit members without the rows that are held out, and yield what they say of these."""
+        rest = np.ones(len(task.weight), bool)
+        held = np.empty(0, dtype=np.intp) if held is None else held
+        rest[held] = False
+        labelled = rest & ~task.labels.unknown
+        factor = 1.0 if self.unlabeled_weight == "auto" else float(self.unlabeled_weight)
+        use_all = factor > 0 and bool(task.labels.unknown.any())
+        codes = np.where(rest & (task.labels.codes >= 0), task.labels.codes, np.nan)
+        for name, view in views.items():
+            weights = TermWeights(**view.weights).fit(task.counts[rest], codes[rest])
+            X = weights.transform(task.counts)
+            without = [0.0] if view.without or not use_all else []
+            for weight in [factor * view.unlabeled_weight, *without] if use_all else without:
+                model = MultinomialNB(
+                    **view.settings,
+                    class_alpha=0.005,
+                    tol=1e-3,
+                    unlabeled_weight=weight,
+                    classes=np.arange(task.n_classes),
+                    missing_label=-1,
+                    random_state=self.random_state,
+                    n_jobs=self.n_jobs,
+                )
+                rows = rest if weight else labelled
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ConvergenceWarning)  # few rounds are enough
+                    model.fit(X[rows], task.known[rows], sample_weight=task.weight[rows])
+                said = model.predict_joint_log_proba(X[held]) if len(held) else np.empty((0, 0))
+                yield Member(name, weights, model), said
+
+    def _judged(self, task: Task) -> Judged | None:
+        """Hide labels, fold by fold; None if no label can be hidden."""
+        codes = np.where(task.weight > 0, task.labels.codes, -1)
+        codes[task.texts :] = -1
+        joints, truth = [], []
+        for held in folds(codes, N_FOLDS):
+            said = [joint for _, joint in self._fits(task, VIEWS, held)]
+            joints.append(np.stack(said, axis=2))
+            truth.append(codes[held])
+        if not joints:
+            return None
+        return Judged(np.concatenate(joints), np.concatenate(truth))
+
+    def _choose(self, task: Task) -> None:
+        """Fit a single member whose view the labels do not contradict."""
+        known = task.labels.codes >= 0
+        for member, _ in self._fits(task, ALONE):
+            p, _ = normalize(member.joint(task.counts[known]))
+            right = p[np.arange(len(p)), task.labels.codes[known]]
+            if -log(np.maximum(right, 1e-300)).mean() <= BELIEVED:
+                break
+        self.members_: tuple[Member, ...] = (member,)
+        scale = spreads(self._joints(self._sample(task)))
+        self.pool_ = Pool(1.0 / scale, np.zeros(task.n_classes))
+        self.evaluation_: Evaluation | None = None
+        self.unlabeled_help_ = UnlabeledHelp(None, None, float(not member.supervised))
+
+    def _sample(self, task: Task) -> Any:
+        """Return the words of some of the texts."""
+        return task.counts[np.unique(np.linspace(0, task.texts - 1, SAMPLE).astype(np.intp))]
+
+    def _pool(self, task: Task, judged: Judged) -> None:
+        """Weigh the members, and keep those that count."""
+        self.members_ = members = tuple(member for member, _ in self._fits(task, VIEWS))
+        alone = all(member.supervised for member in members)
+        joints = self._joints(self._sample(task))
+        scale = spreads(joints)
+        lead = np.array([alone or not member.supervised for member in members])
+        expected = lead * np.array([VIEWS[member.view].expected for member in members])
+        shares = Pool(expected / scale, np.zeros(task.n_classes)).posterior(joints).mean(axis=0)
+        weights = learn(*judged, expected, scale, shares)
+        found, used, supervised = _evaluation(weights, judged), not alone, None
+        if not alone:
+            own = ~lead
+            likely = np.array([VIEWS[member.view].expected for member in members])[own]
+            without = np.zeros(len(members))
+            joints = judged.joints[:, :, own]
+            without[own] = learn(joints, judged.truth, likely, scale[own], shares)
+            supervised = _evaluation(without, judged)
+            if self.unlabeled_weight == "auto":
+                used = found.log_loss <= supervised.log_loss
+        self.unlabeled_help_ = UnlabeledHelp(supervised, found, float(used))
+        if not (used or alone):
+            assert supervised is not None
+            weights, found = without, supervised
+        self.evaluation_ = found
+        counts = weights > 0
+        self.members_ = tuple(m for m, used in zip(members, counts, strict=True) if used)
+        self.pool_ = Pool(weights[counts], np.zeros(task.n_classes))
+
+    def _transduce(self, task: Task) -> None:
+        """Say what the texts of the fit are."""
+        counts, labels = task.counts[: task.texts], task.labels
+        distributions = self.pool_.posterior(self._joints(counts))
+        if labels.evidence is not None:
+            distributions = distributions * np.exp(labels.evidence[: task.texts])
+            distributions /= distributions.sum(axis=1, keepdims=True)
+        codes = labels.codes[: task.texts]
+        distributions[codes >= 0] = np.eye(task.n_classes)[codes[codes >= 0]]
+        self.label_distributions_ = distributions
+        self.class_shares_ = distributions.mean(axis=0)
+        self.transduction_ = self.classes_[distributions.argmax(axis=1)]
+
+    def _joints(self, counts: Any) -> Array:
+        """Return log p(x, y) by each member, (n, K, C)."""
+        return np.stack([member.joint(counts) for member in self.members_], axis=2)
+
+    def _joint(self, X: Any) -> Array:
+        check_is_fitted(self, "pool_")
+        with engine.kernel_threads(self.n_jobs):
+            return self.pool_.joint(self._joints(self.vectorizer_.transform(X)))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return p(y | text) of each text and class.
+
+        Parameters
+        ----------
+        X : iterable of str
+            The texts.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        return normalize(self._joint(X))[0]
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return log p(y | text) of each text and class.
+
+        Parameters
+        ----------
+        X : iterable of str
+            The texts.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        return log_normalize(self._joint(X))[0]
+
+    def predict(self, X: Any) -> Any:
+        """Return the most probable class of each text.
+
+        Parameters
+        ----------
+        X : iterable of str
+            The texts.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self.classes_[self._joint(X).argmax(axis=1)]
+
+    def adapt_prior(self, X: Any) -> TextClassifier:
+        """Return a copy for texts whose classes have other shares than those of the fit.
+
+        The shares are found by EM on them alone (Saerens, Latinne and Decaestecker 2002); words
+        keep the probabilities that they have in each class.
+
+        Parameters
+        ----------
+        X : iterable of str
+            New texts, without labels.
+
+        Returns
+        -------
+        TextClassifier
+            With these `class_shares_`.
+
+        Examples
+        --------
+        >>> from tacit import TextClassifier
+        >>> texts = ["a goal", "a late goal", "a violin", "a slow violin"] * 5
+        >>> model = TextClassifier().fit(texts, ["sport", "sport", "music", "music"] * 5)
+        >>> model.class_shares_
+        array([0.5, 0.5])
+        >>> model.adapt_prior(["a goal", "late goal", "goal", "slow violin"]).class_shares_.round(2)
+        array([0.26, 0.74])
+        """
+        shares = adapted_shares(self.predict_proba(X), self.class_shares_)
+        other = copy(self)
+        shift = log(shares) - log(self.class_shares_)
+        other.pool_ = replace(self.pool_, shift=self.pool_.shift + shift)
+        other.class_shares_ = shares
+        return other
+
+
+def _evaluation(weights: Array, judged: Judged) -> Evaluation:
+    """Return how well a pool with these weights finds hidden labels."""
+    K = judged.joints.shape[1]
+    return Evaluation.of(Pool(weights, np.zeros(K)).posterior(judged.joints), judged.truth)
+
+
+def _check_words(words: list[str], counts: Any, n: int) -> None:
+    """Refuse labelled words, whose texts are the last rows, that no text has."""
+    texts = np.asarray((counts[:n] > 0).sum(axis=0)).ravel()
+    unseen = [w for w, row in zip(words, counts[n:], strict=True) if not texts[row.indices].any()]
+    if unseen:
+        raise ValueError(f"word_labels names {unseen}, which no text has: expected words of them.")
