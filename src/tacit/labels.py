@@ -13,7 +13,7 @@ from sklearn.exceptions import DataConversionWarning
 from tacit.cells import is_na
 from tacit.numerics import Array, log
 
-__all__ = ["Labels", "encode", "is_missing"]
+__all__ = ["Labels", "encode", "given_labels", "is_missing"]
 
 # Whole numbers that lie closer together than this are looked up, others are searched for.
 MOST_PLACES = 1 << 16
@@ -77,8 +77,8 @@ def encode(y: Any, classes: Any = None, missing_label: Any = None) -> Labels:
     if known_classes is None:
         if not len(given):
             raise ValueError(
-                "Every label is missing. Name the classes with classes=..., or, to find groups "
-                "without labels, use a mixture such as tacit.MultinomialMixture."
+                "Every label is missing. Label some rows, or name the classes with classes=...; to "
+                "find groups without labels, use a mixture such as tacit.MultinomialMixture."
             )
         known_classes = _distinct(given)
         _check_names(known_classes)
@@ -88,6 +88,23 @@ def encode(y: Any, classes: Any = None, missing_label: Any = None) -> Labels:
         found, codes = codes, np.full(len(values), -1)
         codes[~missing] = found
     return Labels(known_classes, codes)
+
+
+def given_labels(
+    y: Any, missing_label: Any = None
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Return the labels that are given, of the type that they have in common, and where they are.
+
+    Examples
+    --------
+    >>> given_labels(np.array([3, None, 4], dtype=object))
+    (array([3, 4]), array([ True, False,  True]))
+    """
+    values = _as_array(y)
+    if values.ndim == 2:
+        raise ValueError(f"y has shape {values.shape}: expected one label a row.")
+    known = ~is_missing(values, missing_label)
+    return _natural(values[known], keep_objects=False), known
 
 
 def is_missing(y: npt.NDArray[Any], missing_label: Any = None) -> npt.NDArray[np.bool_]:

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length
 
 from tacit.base import EMEstimator, fit_context
-from tacit.labels import Labels, encode
+from tacit.labels import Labels, encode, given_labels
 from tacit.naivebayes import ClassCounts, NaiveBayes, Params, count_known, select
 from tacit.numerics import Array
 from tacit.rows import Rows
@@ -229,6 +229,32 @@ class Classifier(ClassifierMixin, EMEstimator):
         ndarray of shape (n, K)
         """
         return self._look(X, "log_posterior")[0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy: of the rows whose label is known, the share that `predict` finds.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            The rows; NaN is a missing cell.
+        y : array-like of shape (n,)
+            The labels. Rows whose label is missing do not count.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+        """
+        from sklearn.metrics import accuracy_score  # here, as it takes long to import
+
+        truth, known = given_labels(y, self.missing_label)
+        if not len(truth):
+            raise ValueError("Every label is missing: there is nothing to compare with.")
+        found = self.predict(X)
+        check_consistent_length(found, known, sample_weight)
+        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return float(accuracy_score(truth, found[known], sample_weight=weight))
 
     def sample(self, n_samples: int = 1) -> tuple[Any, Any]:
         """Draw rows and labels that look like the data.
