@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.special import logsumexp
 
 from tacit.columns import Column
 from tacit.families import Bernoulli, Categorical, Family, Gaussian, Multinomial
 from tacit.numerics import Array, log, ratio
 
-__all__ = ["Explanation", "Feature", "Term", "marks", "terms"]
+__all__ = ["Explanation", "Feature", "Term", "explanation", "marks", "place", "terms"]
 
 
 # Terms that a person is shown.
@@ -64,6 +65,52 @@ class Explanation:
         return "\n".join(
             [*lines, *(f"  {f'{c} {v}':<{width}} {odds:+9.3f}" for c, v, odds in rows)]
         )
+
+
+def place(label: Any, names: list[Any]) -> int:
+    """Return which of the classes one is."""
+    if label not in names:
+        raise ValueError(f"There is no class {label!r}: expected one of {names}.")
+    return names.index(label)
+
+
+def explanation(
+    names: list[Any],
+    log_prior: Array,
+    said: list[tuple[str, str, Array]],
+    label: Any = None,
+    against: Any = None,
+) -> Explanation:
+    """Return why a row is of a class: from log p(y), and columns, values and their log p(. | y).
+
+    Examples
+    --------
+    >>> found = explanation(["a", "b"], np.log([0.5, 0.5]), [("x", "1", np.log([0.8, 0.2]))])
+    >>> found.label, round(found.probability, 3), round(found.log_odds, 3)
+    ('a', 0.8, 1.386)
+    """
+    if len(names) < 2:
+        raise ValueError("There is one class only: nothing to compare it with.")
+    joint = log_prior + sum(logs for _, _, logs in said)
+    possible = log_prior if np.isneginf(joint).all() else joint
+    order = np.argsort(-possible, kind="stable")
+    k = int(order[0]) if label is None else place(label, names)
+    other = int(order[order != k][0]) if against is None else place(against, names)
+    if other == k:
+        raise ValueError(f"The class {names[k]!r} cannot be compared with itself.")
+    found = [Term(column, value, _less(logs[k], logs[other])) for column, value, logs in said]
+    found.sort(key=lambda term: -abs(term.log_odds))
+    prior = _less(log_prior[k], log_prior[other])
+    probability = float(np.exp(possible[k] - logsumexp(possible)))
+    together = prior + sum(term.log_odds for term in found)
+    if np.isneginf(joint[[k, other]]).all():  # impossible in both: it is left to the prior
+        together = prior
+    return Explanation(names[k], names[other], probability, prior, tuple(found), together)
+
+
+def _less(a: float, b: float) -> float:
+    """Return a - b, nothing where both are the same impossible thing."""
+    return 0.0 if a == b else float(a - b)
 
 
 class Feature(NamedTuple):

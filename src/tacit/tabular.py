@@ -9,8 +9,6 @@ from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
@@ -19,7 +17,7 @@ from tacit import engine
 from tacit.base import EMEstimator
 from tacit.cells import Cells
 from tacit.columns import Column, columns_of, encode, infer
-from tacit.explain import Explanation, Feature, Term, marks, terms
+from tacit.explain import Explanation, Feature, explanation, marks, place, terms
 from tacit.families import Bernoulli, Categorical, Family, Gaussian, Mixed, Multinomial
 from tacit.families.mixed import Part
 from tacit.messages import did_you_mean
@@ -183,12 +181,6 @@ class TableKind(EMEstimator):
         numbers = range(len(self._params.class_log_prior))
         return list(self.classes_.tolist() if hasattr(self, "classes_") else numbers)
 
-    def _place(self, label: Any) -> int:
-        names = self._names()
-        if label not in names:
-            raise ValueError(f"There is no class {label!r}: expected one of {names}.")
-        return names.index(label)
-
     def explain(self, row: Any, label: Any = None, against: Any = None) -> Explanation:
         """Say what in a row speaks for a class and against another, in log-odds that add up.
 
@@ -224,29 +216,12 @@ class TableKind(EMEstimator):
             X = self._check_shape(row, reset=False)
             if X.shape[0] != 1:
                 raise ValueError(f"Expected one row to explain, got {X.shape[0]}.")
-            names, log_prior = self._names(), self._params.class_log_prior
-            if len(names) < 2:
-                raise ValueError("There is one class only: nothing to compare it with.")
-            said = list(self._said(X))
-        joint = log_prior + sum(terms.sum(axis=0) for _, _, terms in said)
-        possible = log_prior if np.isneginf(joint).all() else joint
-        order = np.argsort(-possible, kind="stable")
-        k = int(order[0]) if label is None else self._place(label)
-        other = int(order[order != k][0]) if against is None else self._place(against)
-        if other == k:
-            raise ValueError(f"The class {names[k]!r} cannot be compared with itself.")
-        found = [
-            Term(column.name, value, float(odds))
-            for column, values, own in said
-            for value, odds in zip(values, _less(own[:, k], own[:, other]), strict=True)
-        ]
-        found.sort(key=lambda term: -abs(term.log_odds))
-        prior = float(_less(log_prior[k], log_prior[other]))
-        probability = float(np.exp(possible[k] - logsumexp(possible)))
-        together = prior + sum(term.log_odds for term in found)
-        if np.isneginf(joint[[k, other]]).all():  # impossible in both: it is left to the prior
-            together = prior
-        return Explanation(names[k], names[other], probability, prior, tuple(found), together)
+            said = [
+                (column.name, value, logs)
+                for column, values, own in self._said(X)
+                for value, logs in zip(values, own, strict=True)
+            ]
+        return explanation(self._names(), self._params.class_log_prior, said, label, against)
 
     def _said(self, X: Joined) -> Iterator[tuple[Column, list[str], Array]]:
         """Yield columns, the values of a row in them, and log p of each value and class."""
@@ -285,7 +260,7 @@ class TableKind(EMEstimator):
         [('colour', 'blue'), ('hot', 'no')]
         """
         check_is_fitted(self)
-        return self._marks(n)[self._place(label)]
+        return self._marks(n)[place(label, self._names())]
 
     def _marks(self, n: int) -> list[list[Feature]]:
         """Return what marks each class."""
@@ -328,9 +303,3 @@ def _decoded(column: Column, value: float) -> str:
 
 def _word(word: str, count: float) -> str:
     return word if count == 1 else f"{word} ×{count:g}"
-
-
-def _less(a: Any, b: Any) -> npt.NDArray[np.float64]:
-    """Return a - b, nothing where both are the same impossible thing."""
-    a, b = np.asarray(a), np.asarray(b)
-    return np.asarray(np.subtract(a, b, where=a != b, out=np.zeros(a.shape)))

@@ -7,6 +7,7 @@ to see which can be believed, and pools them (`tacit.pooling`).
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator, Mapping
 from copy import copy
@@ -16,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -24,6 +26,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from tacit import documents, engine
 from tacit.classifiers import MultinomialNB
 from tacit.evaluation import Evaluation, UnlabeledHelp, folds
+from tacit.explain import Explanation, Feature, explanation, place
 from tacit.labels import Labels, encode
 from tacit.numerics import Array, log, log_normalize, normalize
 from tacit.pooling import Pool, adapted_shares, learn, spreads
@@ -432,6 +435,109 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n,)
         """
         return self.classes_[self._joint(X).argmax(axis=1)]
+
+    def explain(self, text: str, label: Any = None, against: Any = None) -> Explanation:
+        """Say which words of a text speak for a class and against another, in log-odds that add up.
+
+        Parameters
+        ----------
+        text : str
+            The text.
+        label : optional
+            The class that is asked about; else the most probable.
+        against : optional
+            The class that it is compared with; else the most probable of the others.
+
+        Returns
+        -------
+        Explanation
+
+        Examples
+        --------
+        >>> from tacit import TextClassifier
+        >>> texts = ["a goal", "a late goal", "a violin", "a slow violin"] * 5
+        >>> model = TextClassifier().fit(texts, ["sport", "sport", "music", "music"] * 5)
+        >>> found = model.explain("a late, late goal")
+        >>> found.label, found.against, [term.value for term in found.terms]
+        ('sport', 'music', ['goal', 'late'])
+        >>> round(found.prior + sum(term.log_odds for term in found.terms) - found.log_odds, 12)
+        0.0
+        """
+        check_is_fitted(self, "pool_")
+        counts, said = self.vectorizer_.transform([text]), dict[int, Array]()
+        log_prior = self.pool_.shift.copy()
+        for member, weight in zip(self.members_, self.pool_.weights, strict=True):
+            log_prior += weight * member.model.class_log_prior_
+            row = member.weights.transform(counts)
+            own = weight * row.data[:, None] * member.model.feature_log_prob_.T[row.indices]
+            for column, logs in zip(member.weights.columns_[row.indices], own, strict=True):
+                said[column] = said.get(column, 0.0) + logs
+        words = self.vectorizer_.get_feature_names_out()
+        terms = [("text", str(words[column]), logs) for column, logs in said.items()]
+        return explanation(self.classes_.tolist(), log_prior, terms, label, against)
+
+    def top_features(self, label: Any, n: int = 10) -> list[Feature]:
+        """Return the words that mark a class: those that speak most for it.
+
+        Parameters
+        ----------
+        label
+            The class.
+        n : int, default=10
+            How many.
+
+        Returns
+        -------
+        list of Feature
+            The strongest first.
+
+        Examples
+        --------
+        >>> from tacit import TextClassifier
+        >>> texts = ["a goal", "a late goal", "a violin", "a slow violin"] * 5
+        >>> model = TextClassifier().fit(texts, ["sport", "sport", "music", "music"] * 5)
+        >>> [feature.value for feature in model.top_features("sport")]
+        ['goal', 'late']
+        """
+        check_is_fitted(self, "pool_")
+        names = self.classes_.tolist()
+        k, words = place(label, names), self.vectorizer_.get_feature_names_out()
+        odds, share = np.zeros(len(words)), np.zeros(len(words))
+        others = np.arange(len(names)) != k
+        for member, weight in zip(self.members_, self.pool_.weights, strict=True):
+            columns, log_p = member.weights.columns_, member.model.feature_log_prob_
+            rest = logsumexp(log_p[others], axis=0, b=self.class_shares_[others, None])
+            rest -= log(self.class_shares_[others].sum())
+            said = member.weights.weights_ * (log_p[k] - rest)  # as log(1 + 1.7 times)
+            odds[columns] += weight * said
+            share[columns] += np.exp(log_p[k])
+        strength = np.where(odds > 0, odds**2 * share, 0.0)
+        best = np.argsort(-strength, kind="stable")[:n]
+        found = [Feature("text", str(words[j]), float(odds[j]), float(strength[j])) for j in best]
+        return [feature for feature in found if feature.strength > 0]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file, which `tacit.load` reads without running code.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file; it is replaced whole.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import tacit
+        >>> path = Path(tempfile.mkdtemp()) / "model.safetensors"
+        >>> model = tacit.TextClassifier().fit(["a goal", "a violin"] * 2, ["sport", "music"] * 2)
+        >>> model.save(path)
+        >>> tacit.load(path).predict(["the violin"])
+        array(['music'], dtype='<U5')
+        """
+        from tacit import modelfile  # which knows all estimators
+
+        modelfile.save(self, path)
 
     def adapt_prior(self, X: Any) -> TextClassifier:
         """Return a copy for texts whose classes have other shares than those of the fit.
