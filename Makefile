@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard src/tacit/native/*)
 
-.PHONY: install demo test fuzz bench lint format clean
+.PHONY: install demo test fuzz bench bench-accuracy lint format clean
 
 install: .venv/installed
 
@@ -30,6 +30,11 @@ bench: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/figure.py
+
+# With options: make bench-accuracy OPTIONS='--sets sms cr --draws 3'
+bench-accuracy: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
+	$(BIN)/python benchmarks/accuracy.py --jobs 2 $(OPTIONS)
 
 lint: install
 	$(BIN)/ruff check .

@@ -4,18 +4,71 @@ import importlib.util
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import tacit
 from tacit import engine
+
+
+def load(name):
+    path = Path(__file__).parents[1] / "benchmarks" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"benchmarks_{name}", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # for dataclasses
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.mark.skipif(engine.native() is None, reason="the benchmark measures the native kernels")
 def test_benchmarks_run():
-    path = Path(__file__).parents[1] / "benchmarks" / "run.py"
-    spec = importlib.util.spec_from_file_location("benchmarks_run", path)
-    run = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = run  # for dataclasses
-    spec.loader.exec_module(run)
-    page, lines = run.main(scale=0.01, turns=1)
+    page, lines = load("run").main(scale=0.01, turns=1)
     assert len(lines) >= 3 + 1 + 2 + 2 + 8 + 2 + 4 + 1
     assert page.count("\n| ") == len(lines) + 1
+
+
+class StandIn:
+    """Until tacit.TextClassifier is there."""
+
+    def __init__(self, **options):
+        self.table = tacit.TableClassifier(kinds={"text": "text"}, **options)
+
+    def fit(self, texts, labels):
+        self.classes_ = self.table.fit({"text": texts}, labels).classes_
+        return self
+
+    def predict_proba(self, texts):
+        return self.table.predict_proba({"text": texts})
+
+
+def test_accuracy_runs(monkeypatch):
+    if not hasattr(tacit, "TextClassifier"):  # to be deleted with StandIn when it is there
+        monkeypatch.setattr(tacit, "TextClassifier", StandIn, raising=False)
+    accuracy = load("accuracy")
+    page = accuracy.main(["--quick"])
+    assert "### digits" in page  # the one set that is there everywhere
+    assert "no cell more than 0.5 points below the baseline" in page
+    absent = [key for key in accuracy.SETS if accuracy.labelled.load(key, accuracy.QUICK) is None]
+    assert page.count("\n### ") == len(accuracy.SETS) - len(absent)
+
+
+def test_draws_of_labels():
+    """They are the same each time, larger ones hold smaller ones, and they never meet the test."""
+    labelled = load("labelled")
+    data = labelled.load("digits")
+    train, test = data.divide(3)
+    assert not set(train) & set(test)
+    assert len(train) + len(test) == len(data.y)
+    smaller = np.array([], dtype=int)
+    for size in (1, 4, 16, 1000):
+        kept = data.labels(labelled.Cell(size, True), 3, train)
+        assert np.array_equal(kept, data.labels(labelled.Cell(size, True), 3, train))
+        of_class = np.bincount(data.y[train[kept]])
+        assert np.array_equal(of_class, np.minimum(np.bincount(data.y[train]), size))
+        assert set(smaller) <= set(kept)
+        smaller = kept
+    few, many = (data.labels(labelled.Cell(n, False), 3, train) for n in (50, 200))
+    assert len(few) == 50
+    assert set(few) <= set(many)
+    sizes = [str(cell) for cell in data.cells()]  # about 120 rows of each class, 1,198 in all
+    assert sizes == [*(f"{n} a class" for n in (1, 4, 16, 64)), "50 at random", "200 at random"]
