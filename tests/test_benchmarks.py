@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import tacit
 from tacit import engine
 
 
@@ -27,23 +26,7 @@ def test_benchmarks_run():
     assert page.count("\n| ") == len(lines) + 1
 
 
-class StandIn:
-    """Until tacit.TextClassifier is there."""
-
-    def __init__(self, **options):
-        self.table = tacit.TableClassifier(kinds={"text": "text"}, **options)
-
-    def fit(self, texts, labels):
-        self.classes_ = self.table.fit({"text": texts}, labels).classes_
-        return self
-
-    def predict_proba(self, texts):
-        return self.table.predict_proba({"text": texts})
-
-
-def test_accuracy_runs(monkeypatch):
-    if not hasattr(tacit, "TextClassifier"):  # to be deleted with StandIn when it is there
-        monkeypatch.setattr(tacit, "TextClassifier", StandIn, raising=False)
+def test_accuracy_runs():
     accuracy = load("accuracy")
     page = accuracy.main(["--quick"])
     assert "### digits" in page  # the one set that is there everywhere

@@ -457,11 +457,12 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         >>> from tacit import TextClassifier
         >>> texts = ["a goal", "a late goal", "a violin", "a slow violin"] * 5
         >>> model = TextClassifier().fit(texts, ["sport", "sport", "music", "music"] * 5)
-        >>> found = model.explain("a late, late goal")
-        >>> found.label, found.against, [term.value for term in found.terms]
-        ('sport', 'music', ['goal', 'late'])
-        >>> round(found.prior + sum(term.log_odds for term in found.terms) - found.log_odds, 12)
-        0.0
+        >>> print(model.explain("a late, late goal"))
+        sport (probability 1) rather than music
+          before       +0.000
+          text late    +4.854
+          text goal    +2.958
+          together     +7.812
         """
         check_is_fitted(self, "pool_")
         counts, said = self.vectorizer_.transform([text]), dict[int, Array]()

@@ -20,12 +20,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit import engine
 from tacit.base import EMEstimator
+from tacit.classifiers import MultinomialNB
+from tacit.families.base import check_array
 from tacit.modelfile.container import ModelFileError, read, write
 from tacit.modelfile.records import fits
-from tacit.modelfile.registry import RECORDS, Saved
+from tacit.modelfile.registry import RECORDS, Saved, SavedMember, SavedTexts
 from tacit.naivebayes import Params
 from tacit.numerics import Array
 from tacit.supervision import Classifier
+from tacit.texts import Member, TextClassifier
 
 __all__ = ["ModelFileError", "load", "save"]
 
@@ -38,11 +41,31 @@ FACTS = {
 }
 
 
-def save(estimator: EMEstimator, path: str | os.PathLike[str]) -> None:
+def save(estimator: EMEstimator | TextClassifier, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator; see `EMEstimator.save`."""
     check_is_fitted(estimator)
     if type(estimator) not in (record.type for record in RECORDS.values()):
         raise TypeError(f"{type(estimator).__name__} is no class of tacit: pickle it instead.")
+    of_texts = isinstance(estimator, TextClassifier)
+    write(path, _saved_texts(estimator) if of_texts else _saved(estimator), RECORDS)
+
+
+def _saved_texts(estimator: TextClassifier) -> SavedTexts:
+    members = [SavedMember(m.view, m.weights, _saved(m.model)) for m in estimator.members_]
+    return SavedTexts(
+        estimator,
+        estimator.vectorizer_,
+        estimator.classes_,
+        estimator.class_shares_,
+        tuple(members),
+        estimator.pool_,
+        estimator.unlabeled_help_,
+        estimator.evaluation_,
+    )
+
+
+def _saved(estimator: EMEstimator) -> Saved:
+    """Return what is kept of an estimator; ValueError if it could not be read again."""
     classes, order = None, None
     if isinstance(estimator, Classifier):
         classes = estimator.classes_
@@ -64,7 +87,7 @@ def save(estimator: EMEstimator, path: str | os.PathLike[str]) -> None:
             _params(estimator, saved)  # what cannot be read is not written
     except ValueError as error:
         raise ValueError(f"This {type(estimator).__name__} cannot be saved: {error}.") from error
-    write(path, saved, RECORDS)
+    return saved
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -103,7 +126,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise ModelFileError(f"{path} is no ordinary file: name a file that model.save wrote.")
     try:
         with _quietly():
-            return _restored(read(path, RECORDS))
+            saved = read(path, RECORDS)
+            return _restored_texts(saved) if isinstance(saved, SavedTexts) else _restored(saved)
     except (ModelFileError, OSError, MemoryError):
         raise
     except Exception as error:  # whatever trips over the contents, they are what is wrong
@@ -131,6 +155,32 @@ def _params(estimator: EMEstimator, saved: Saved) -> Params:
     if not estimator._describes(saved.model.family):
         raise ValueError("its parameters are not those of the fit")
     return saved.model.restore(saved.statistics, len(saved.statistics.classes), estimator._width())
+
+
+def _restored_texts(saved: SavedTexts) -> TextClassifier:
+    """Return the classifier of texts; ValueError if something does not fit."""
+    estimator, K, C = saved.estimator, len(saved.classes), len(saved.members)
+    if saved.classes.ndim != 1 or not np.array_equal(np.unique(saved.classes), saved.classes):
+        raise ValueError("the names of its classes are not sorted and different")
+    check_array("class shares", saved.class_shares, (K,), least=0.0)
+    check_array("weights of the pool", saved.pool.weights, (C,), least=0.0)
+    if saved.pool.shift.shape != (K,) or not (saved.pool.shift < np.inf).all() or not C:
+        raise ValueError("its pool is of other classes")
+    words = len(saved.vectorizer.get_feature_names_out())
+    estimator.members_ = tuple(_member(one, K, words) for one in saved.members)
+    estimator.vectorizer_, estimator.classes_ = saved.vectorizer, saved.classes
+    estimator.class_shares_, estimator.pool_ = saved.class_shares, saved.pool
+    estimator.unlabeled_help_, estimator.evaluation_ = saved.unlabeled_help, saved.evaluation
+    return estimator
+
+
+def _member(saved: SavedMember, K: int, words: int) -> Member:
+    model = _restored(saved.model)
+    if not isinstance(model, MultinomialNB) or len(model.classes_) != K:
+        raise ValueError("one of its models is of other classes")
+    if saved.weights.n_features_in_ != words or len(saved.weights.columns_) != model.n_features_in_:
+        raise ValueError("one of its models is of other words")
+    return Member(saved.view, saved.weights, model)
 
 
 def _restored(saved: Saved) -> EMEstimator:

@@ -19,11 +19,16 @@ from tacit.checkpoints import Best, Checkpoint
 from tacit.columns import Column
 from tacit.evaluation import Evaluation, UnlabeledHelp
 from tacit.families import bernoulli, categorical, discriminant, gaussian, mixed, multinomial
+from tacit.families.base import check_array
 from tacit.modelfile.records import DTYPES, Record, plain
 from tacit.naivebayes import ClassCounts, NaiveBayes
+from tacit.numerics import Array
+from tacit.pooling import Pool
 from tacit.text import CountVectorizer
+from tacit.texts import TextClassifier
+from tacit.weighting import TermWeights
 
-__all__ = ["RECORDS", "Saved", "of_parameters"]
+__all__ = ["RECORDS", "Saved", "SavedMember", "SavedTexts", "of_parameters"]
 
 # Patterns of words that are longer take their time even before they are used.
 LONGEST_PATTERN = 200
@@ -64,16 +69,57 @@ class Saved:
     more: dict[str, Any]
 
 
-def of_parameters(cls: type[EMEstimator]) -> Record:
+@dataclass(frozen=True)
+class SavedMember:
+    """What is kept of one of the models that a `TextClassifier` pools."""
+
+    view: str
+    weights: TermWeights
+    model: Saved
+
+
+@dataclass(frozen=True)
+class SavedTexts:
+    """What is kept of a `TextClassifier`.
+
+    Attributes
+    ----------
+    estimator : TextClassifier
+        Its parameters.
+    vectorizer : CountVectorizer
+        The words.
+    classes : ndarray of shape (K,)
+        The names of the classes.
+    class_shares : ndarray of shape (K,)
+        Their shares.
+    members : tuple of SavedMember
+        The models.
+    pool : Pool
+        Their weights.
+    unlabeled_help, evaluation
+        What was found with hidden labels.
+    """
+
+    estimator: TextClassifier
+    vectorizer: CountVectorizer
+    classes: npt.NDArray[Any]
+    class_shares: Array
+    members: tuple[SavedMember, ...]
+    pool: Pool
+    unlabeled_help: UnlabeledHelp
+    evaluation: Evaluation | None
+
+
+def of_parameters(cls: type[Any]) -> Record:
     """Return the record of an estimator: its parameters, those aside that are not data."""
 
-    def take(estimator: EMEstimator) -> dict[str, Any]:
+    def take(estimator: Any) -> dict[str, Any]:
         given = estimator.get_params(deep=False).items()
         state = np.random.RandomState | np.random.Generator
         kept = {n: v for n, v in given if not (callable(v) or isinstance(v, state))}
         return {name: value for name, value in kept.items() if name not in PROCESS}
 
-    def make(fields: dict[str, Any]) -> EMEstimator:
+    def make(fields: dict[str, Any]) -> Any:
         if PROCESS & set(fields):
             raise ValueError(f"it sets one of {sorted(PROCESS)}")
         estimator = cls(**fields)
@@ -117,8 +163,33 @@ def _make_vectorizer(fields: dict[str, Any]) -> CountVectorizer:
     return vectorizer
 
 
+def _take_weights(weights: TermWeights) -> dict[str, Any]:
+    fitted = {"columns": weights.columns_, "weights": weights.weights_}
+    return {**weights.get_params(), **fitted, "n_features_in": weights.n_features_in_}
+
+
+def _make_weights(fields: dict[str, Any]) -> TermWeights:
+    columns, weights, d = (fields.pop(name) for name in ("columns", "weights", "n_features_in"))
+    made = TermWeights(**fields)
+    made._validate_params()
+    for name, array, dtype in (("columns", columns, np.int64), ("weights", weights, np.float64)):
+        if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
+            raise ValueError(f"TermWeights has {name} that are no list of {dtype.__name__}")
+    inside = type(d) is int and columns.size and columns[0] >= 0 and columns[-1] < d
+    if not (inside and (np.diff(columns) > 0).all()) or weights.shape != columns.shape:
+        raise ValueError("TermWeights has columns that are not there, in order and different")
+    check_array("weights", weights, columns.shape, least=0.0)
+    made.columns_, made.weights_, made.n_features_in_ = columns, weights, d
+    return made
+
+
 RECORDS: dict[str, Record] = {
     "Saved": plain(Saved),
+    "SavedTexts": plain(SavedTexts),
+    "SavedMember": plain(SavedMember),
+    "Pool": plain(Pool),
+    "TermWeights": Record(TermWeights, _take_weights, _make_weights),
+    "TextClassifier": of_parameters(TextClassifier),
     "NaiveBayes": plain(NaiveBayes),
     "ClassCounts": plain(ClassCounts),
     "Bernoulli": plain(families.Bernoulli),
