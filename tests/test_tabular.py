@@ -170,7 +170,7 @@ def test_same_as_mixed_by_hand():
             ("flag", BernoulliNB(binarize=None), [3]),
         ]
     ).fit(X.astype(float), some)
-    ours = TableClassifier().fit(table, some)
+    ours = TableClassifier(unlabeled_weight=1).fit(table, some)
     np.testing.assert_allclose(ours.predict_proba(table), by_hand.predict_proba(X), atol=1e-10)
     np.testing.assert_allclose(ours.trace_, by_hand.trace_, rtol=1e-12)
 
@@ -180,7 +180,7 @@ def test_text_alone_is_multinomial(labels):
     some = LABELS if labels == "some" else ["a", "b"] * 20
     counts = CountVectorizer().fit_transform(TABLE["text"])
     expected = MultinomialNB(alpha=0.01).fit(counts, some)
-    ours = TableClassifier().fit({"text": TABLE["text"]}, some)
+    ours = TableClassifier(unlabeled_weight=1).fit({"text": TABLE["text"]}, some)
     np.testing.assert_array_equal(
         ours.predict_proba({"text": TABLE["text"]}), expected.predict_proba(counts)
     )

@@ -6,21 +6,24 @@ A fold's labels are hidden, not its rows: they take part as rows without a label
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from tacit import pooling
 from tacit.labels import Labels
-from tacit.numerics import Array, ratio
+from tacit.numerics import Array, normalize, ratio
 
-__all__ = ["Evaluation", "UnlabeledHelp", "cross_validate", "folds"]
+__all__ = ["Evaluation", "Judged", "UnlabeledHelp", "choose", "cross_validate", "folds", "judge"]
 
 BINS = 15
+# Nats beyond which a class is impossible, and how far beyond does not matter.
+MOST = 700.0
 
 
 @dataclass(frozen=True)
@@ -135,6 +138,87 @@ def folds(codes: npt.NDArray[np.intp], n: int, seed: int = 0) -> Iterator[npt.ND
             yield held
 
 
+class Judged(NamedTuple):
+    """What a model said of rows that were hidden from it.
+
+    Attributes
+    ----------
+    joints : ndarray of shape (n, K)
+        log p(x, y) of each row and class.
+    truth : ndarray of shape (n,)
+        The true classes.
+    shares : ndarray of shape (K,)
+        The shares of the classes in all rows, by the model.
+    """
+
+    joints: Array
+    truth: npt.NDArray[np.intp]
+    shares: Array
+
+
+def judge(
+    classifier: Any, X: Any, labels: Labels, weight: Array | None = None, n_folds: int = 5
+) -> Judged | None:
+    """Fit without the rows of each fold, and say what they seem to be.
+
+    Unlike in `cross_validate`, the rows of a fold take no part at all: what is said of them is what
+    would be said of new rows. None if no label can be hidden.
+    """
+    joints, truth, shares = [], [], []
+    known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
+    weight = np.ones(len(known)) if weight is None else weight
+    for held in folds(np.where(weight > 0, labels.codes, -1), n_folds):
+        rest = np.delete(np.arange(len(known)), held)
+        model = _alone(classifier, labels)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # good enough to compare by
+            model.fit(X.take(rest), known[rest], sample_weight=weight[rest])
+        joints.append(model.predict_joint_log_proba(X.take(held)))
+        truth.append(labels.codes[held])
+        shares.append(model.label_distributions_.mean(axis=0))
+    if not joints:
+        return None
+    return Judged(np.concatenate(joints), np.concatenate(truth), np.mean(shares, axis=0))
+
+
+def choose(
+    weights: Sequence[float], judged: Sequence[Judged | None]
+) -> tuple[float, UnlabeledHelp, float]:
+    """Return the weight of rows without a label that hidden labels speak for.
+
+    It is that of the least log-loss, with the temperature that is best for each. Also returns what
+    was found without such rows and with the best weight for them, and the temperature.
+    """
+    if judged[0] is None:
+        weight = 0.1 if len(weights) > 1 else 0.0
+        return weight, UnlabeledHelp(None, None, weight), 1.0
+    found = [_calibrated(one) for one in judged if one is not None]
+    losses = [loss for _, _, loss in found]
+    best = int(np.argmin(losses))
+    with_them = found[1 + int(np.argmin(losses[1:]))][0] if len(losses) > 1 else None
+    help_ = UnlabeledHelp(found[0][0], with_them, weights[best])
+    return weights[best], help_, found[best][1]
+
+
+def _calibrated(judged: Judged) -> tuple[Evaluation, float, float]:
+    """Return how good a model is with the best temperature, which that is, and the log-loss."""
+    joints = np.maximum(judged.joints - judged.joints.max(axis=1, keepdims=True), -MOST)
+    one, counts = np.ones(1), pooling.even_out(judged.truth, judged.shares)
+    sharpness = float(pooling.learn(joints[:, :, None], judged.truth, one, one, judged.shares)[0])
+    sharpness = min(sharpness, 1.0)  # too sure of itself naive Bayes is, not too modest
+    p = normalize(joints * sharpness)[0]
+    right = p[np.arange(len(p)), judged.truth]
+    loss = -counts @ np.log(np.maximum(right, np.finfo(np.float64).tiny))
+    return Evaluation.of(p, judged.truth), 1.0 / sharpness, float(loss)
+
+
+def _alone(classifier: Any, labels: Labels) -> Any:
+    """Return a copy that takes class numbers, and leaves the user's files and functions alone."""
+    mark = {"classes": np.arange(len(labels.classes)), "missing_label": -1}
+    alone = {"callback": None, "checkpoint": None, "resume": False, "verbose": 0}
+    return clone(classifier).set_params(**mark, **alone)
+
+
 def cross_validate(
     classifier: Any,
     X: Any,
@@ -175,13 +259,11 @@ def cross_validate(
     """
     p, truth = [], []
     known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
-    mark = {"classes": np.arange(len(labels.classes)), "missing_label": -1}
     counted = labels.codes if weight is None else np.where(weight > 0, labels.codes, -1)
     for held in folds(counted, n_folds, seed):
         hidden = known.copy()
         hidden[held] = -1 if hidden.ndim == 1 else 1.0
-        alone = {"callback": None, "checkpoint": None, "resume": False, "verbose": 0}
-        model = clone(classifier).set_params(**mark, **alone)
+        model = _alone(classifier, labels)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # good enough to compare by
             model.fit(X, hidden, sample_weight=weight)

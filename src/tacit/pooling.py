@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 from tacit import em
 from tacit.numerics import Array, log, normalize
 
-__all__ = ["Pool", "adapted_shares", "learn", "spreads"]
+__all__ = ["Pool", "adapted_shares", "even_out", "learn", "spreads"]
 
 # How firmly weights are held to those expected: as firmly as so many rows would hold them.
 FIRMNESS = 2.0
@@ -72,6 +72,20 @@ def spreads(joints: Array) -> Array:
     return np.where(spread > 0, spread, 1.0)
 
 
+def even_out(truth: npt.NDArray[np.intp], shares: Array) -> Array:
+    """Return what each row counts, so that classes count by their shares, and rows 1 on average.
+
+    Examples
+    --------
+    >>> even_out(np.array([0, 0, 0, 1]), np.array([0.5, 0.5])).round(2)
+    array([0.67, 0.67, 0.67, 2.  ])
+    """
+    K = len(shares)
+    shares = (shares + EVEN / K) / (1.0 + EVEN)
+    counts = (shares / np.maximum(np.bincount(truth, minlength=K), 1))[truth]
+    return np.asarray(counts * (len(truth) / counts.sum()))
+
+
 def learn(
     joints: Array,
     truth: npt.NDArray[np.intp],
@@ -102,12 +116,8 @@ def learn(
     ndarray of shape (C,)
         The weights, by which `joints` are to be multiplied.
     """
-    n, K, _ = joints.shape
-    scaled = joints / scale
-    here = np.bincount(truth, minlength=K)
-    shares = (shares + EVEN / K) / (1.0 + EVEN)
-    counts = (shares / np.maximum(here, 1))[truth]
-    counts *= n / max(counts.sum(), 1e-300)
+    n, scaled = len(truth), joints / scale
+    counts = even_out(truth, shares)
     right = scaled[np.arange(n), truth]
 
     def loss(w: Array) -> tuple[float, Array]:

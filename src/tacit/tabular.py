@@ -48,6 +48,10 @@ class Prepared(NamedTuple):
         """Rows, and columns of numbers."""
         return self.blocks.shape
 
+    def take(self, rows: Any) -> Prepared:
+        """Return these rows."""
+        return self._replace(blocks=self.blocks[rows])
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TableKind(EMEstimator):
@@ -221,7 +225,14 @@ class TableKind(EMEstimator):
                 for column, values, own in self._said(X)
                 for value, logs in zip(values, own, strict=True)
             ]
-        return explanation(self._names(), self._params.class_log_prior, said, label, against)
+        said = [(column, value, self._sharpness * logs) for column, value, logs in said]
+        log_prior = self._sharpness * self._params.class_log_prior
+        return explanation(self._names(), log_prior, said, label, against)
+
+    @property
+    def _sharpness(self) -> float:
+        """By what log-odds are multiplied."""
+        return 1.0
 
     def _said(self, X: Joined) -> Iterator[tuple[Column, list[str], Array]]:
         """Yield columns, the values of a row in them, and log p of each value and class."""
