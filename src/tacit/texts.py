@@ -65,9 +65,9 @@ VIEWS = {
         expected=0.7,
     ),
     "words": View(
-        {"idf": 0.0, "length_scale": np.inf},
+        {"idf": 0.25, "length_scale": np.inf},
         {"alpha": "auto", "max_iter": 8},
-        unlabeled_weight=0.1,
+        unlabeled_weight=0.05,
         expected=0.35,
         without=True,
     ),
