@@ -11,7 +11,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -126,7 +126,8 @@ class Judged(NamedTuple):
     truth: npt.NDArray[np.intp]
 
 
-class Task(NamedTuple):
+@dataclass(frozen=True)
+class Task:
     """Counts of words and what is known of their labels.
 
     `known` are class numbers with -1 for none, or evidence; of the rows from `texts` on, which
@@ -138,6 +139,14 @@ class Task(NamedTuple):
     known: npt.NDArray[Any]
     weight: Array
     texts: int
+    cache: dict[str, tuple[TermWeights, Any]] = field(default_factory=dict)
+
+    def weighted(self, name: str, view: View) -> tuple[TermWeights, Any]:
+        """Return the weights of a view that does not depend on labels, and the rows with them."""
+        if name not in self.cache:
+            weights = TermWeights(**view.weights).fit(self.counts)
+            self.cache[name] = weights, weights.transform(self.counts)
+        return self.cache[name]
 
     @property
     def n_classes(self) -> int:
@@ -291,8 +300,11 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         use_all = factor > 0 and bool(task.labels.unknown.any())
         codes = np.where(rest & (task.labels.codes >= 0), task.labels.codes, np.nan)
         for name, view in views.items():
-            weights = TermWeights(**view.weights).fit(task.counts[rest], codes[rest])
-            X = weights.transform(task.counts)
+            if "words" in view.weights:
+                weights = TermWeights(**view.weights).fit(task.counts, codes)
+                X = weights.transform(task.counts)
+            else:
+                weights, X = task.weighted(name, view)
             without = [0.0] if view.without or not use_all else []
             for weight in [factor * view.unlabeled_weight, *without] if use_all else without:
                 model = MultinomialNB(
@@ -460,9 +472,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         >>> print(model.explain("a late, late goal"))
         sport (probability 1) rather than music
           before       +0.000
-          text late    +4.854
-          text goal    +2.958
-          together     +7.812
+          text late    +5.103
+          text goal    +2.920
+          together     +8.023
         """
         check_is_fitted(self, "pool_")
         counts, said = self.vectorizer_.transform([text]), dict[int, Array]()

@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
 )
 
 from tacit.labels import encode
-from tacit.numerics import Array
+from tacit.numerics import Array, log
 
 __all__ = ["TermWeights", "telling"]
 
@@ -212,21 +212,27 @@ def telling(X: Any, codes: npt.NDArray[np.intp], n: int) -> npt.NDArray[np.intp]
     """
     known = np.flatnonzero(codes >= 0)
     own, classes = X[known], codes[known]
-    K, d = int(codes.max()) + 1, X.shape[1]
-    place = own.indices.astype(np.int64) * K + np.repeat(classes, np.diff(own.indptr))
-    present = np.bincount(place, minlength=d * K).reshape(d, K).astype(np.float64)
+    rows = np.bincount(own.indices, minlength=X.shape[1])
+    for least in (2, 1, 0):  # what one row has tells little: it is not looked at if there is enough
+        columns = np.flatnonzero(rows >= least)
+        if len(columns) >= n:
+            break
+    K, place = int(codes.max()) + 1, np.full(X.shape[1], -1)
+    place[columns] = np.arange(len(columns)) * K
+    cells = place[own.indices] + np.repeat(classes, np.diff(own.indptr))
+    cells = cells[place[own.indices] >= 0]
+    present = np.bincount(cells, minlength=len(columns) * K).reshape(-1, K).astype(np.float64)
     size = np.bincount(classes, minlength=K).astype(np.float64)
-    return np.sort(np.argsort(-_information(present, size), kind="stable")[:n])
+    best = np.argsort(-_information(present, size), kind="stable")[:n]
+    return np.sort(columns[best])
 
 
 def _information(present: Array, size: Array) -> Array:
     """Return rows times mutual information, from counts of rows with a word by class, (d, K)."""
-    rows, total = present.sum(axis=1, keepdims=True), size.sum()
-    absent = size - present
-    expected = rows * size / total, (total - rows) * size / total
-    parts = [
-        xlogy(seen, np.divide(seen, e, out=np.ones_like(seen), where=e > 0))
-        for seen, e in zip((present, absent), expected, strict=True)
-    ]
-    found: Array = (parts[0] + parts[1]).sum(axis=1)
+    absent, log_size = size - present, log(size / size.sum())
+    log_size[size == 0] = 0.0
+    found = np.zeros(len(present))
+    for seen in (present, absent):
+        total = seen.sum(axis=1)
+        found += (xlogy(seen, seen) - seen * log_size).sum(axis=1) - xlogy(total, total)
     return found
