@@ -40,15 +40,15 @@ __all__ = ["Member", "TextClassifier"]
 class View(NamedTuple):
     """A way to look at words: how they are weighed and smoothed, and what unlabelled texts weigh.
 
-    `expected` is how much it counts in the pool before anything is known; `without` says whether
-    there is a member that knows no unlabelled texts beside the one that does.
+    `expected` is how much it counts in the pool before anything is known; `beside` says whether the
+    member that knows no unlabelled texts is pooled with those that do.
     """
 
     weights: dict[str, Any]
     settings: dict[str, Any]
     unlabeled_weight: float
     expected: float
-    without: bool = False
+    beside: bool = True
 
 
 AT_ONCE = View(
@@ -63,26 +63,24 @@ VIEWS = {
         {"alpha": "background", "tempering": 0.5, "max_iter": 6},
         unlabeled_weight=1.0,
         expected=0.7,
+        beside=False,
     ),
     "words": View(
         {"idf": 0.25, "length_scale": np.inf},
         {"alpha": "auto", "max_iter": 8},
         unlabeled_weight=0.05,
         expected=0.35,
-        without=True,
     ),
     "telling words": View(
         {"idf": 0.0, "length_scale": np.inf, "words": 2000},
         {"alpha": "auto", "max_iter": 8},
         unlabeled_weight=0.1,
         expected=0.35,
-        without=True,
     ),
 }
 # With one label a class nothing can be hidden. Then one view is used: the first in which the
 # labelled texts, read as if they had no label, get their label, up to so many nats on average.
-WORDS = VIEWS["words"]._replace(without=False)
-ALONE = {"topics": VIEWS["topics"], "topics at once": AT_ONCE, "words": WORDS}
+ALONE = {"topics": VIEWS["topics"], "topics at once": AT_ONCE, "words": VIEWS["words"]}
 BELIEVED = 0.5
 # Rows that tell how far apart a model holds the classes.
 SAMPLE = 3000
@@ -305,8 +303,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
                 X = weights.transform(task.counts)
             else:
                 weights, X = task.weighted(name, view)
-            without = [0.0] if view.without or not use_all else []
-            for weight in [factor * view.unlabeled_weight, *without] if use_all else without:
+            for weight in [factor * view.unlabeled_weight, 0.0] if use_all else [0.0]:
                 model = MultinomialNB(
                     **view.settings,
                     class_alpha=0.005,
@@ -341,6 +338,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         """Fit a single member whose view the labels do not contradict."""
         known = task.labels.codes >= 0
         for member, _ in self._fits(task, ALONE):
+            if member.supervised and member.view != "words":
+                continue
             p, _ = normalize(member.joint(task.counts[known]))
             right = p[np.arange(len(p)), task.labels.codes[known]]
             if -log(np.maximum(right, 1e-300)).mean() <= BELIEVED:
@@ -361,17 +360,21 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         alone = all(member.supervised for member in members)
         joints = self._joints(self._sample(task))
         scale = spreads(joints)
-        lead = np.array([alone or not member.supervised for member in members])
-        expected = lead * np.array([VIEWS[member.view].expected for member in members])
+        own = np.array([member.supervised for member in members])
+        likely = np.array([VIEWS[member.view].expected for member in members])
+        pooled = ~own | [alone or VIEWS[member.view].beside for member in members]
+        expected = likely * (alone | ~own)
         shares = Pool(expected / scale, np.zeros(task.n_classes)).posterior(joints).mean(axis=0)
-        weights = learn(*judged, expected, scale, shares)
+
+        def weigh(chosen: npt.NDArray[np.bool_], expected: Array) -> Array:
+            weights, said = np.zeros(len(members)), judged.joints[:, :, chosen]
+            weights[chosen] = learn(said, judged.truth, expected[chosen], scale[chosen], shares)
+            return weights
+
+        weights = weigh(pooled, expected)
         found, used, supervised = _evaluation(weights, judged), not alone, None
         if not alone:
-            own = ~lead
-            likely = np.array([VIEWS[member.view].expected for member in members])[own]
-            without = np.zeros(len(members))
-            joints = judged.joints[:, :, own]
-            without[own] = learn(joints, judged.truth, likely, scale[own], shares)
+            without = weigh(own, likely)
             supervised = _evaluation(without, judged)
             if self.unlabeled_weight == "auto":
                 used = found.log_loss <= supervised.log_loss

@@ -100,6 +100,9 @@ class TermWeights(TransformerMixin, BaseEstimator):
         X = X if sparse.issparse(X) else sparse.csr_array(X)
         if X.nnz and X.data.min() < 0:
             raise ValueError("Negative values in data passed to TermWeights: counts are expected.")
+        if X.nnz and not X.data.all():
+            X = X.copy()
+            X.eliminate_zeros()
         return X
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -119,7 +122,7 @@ class TermWeights(TransformerMixin, BaseEstimator):
         self._validate_params()
         X = self._check(X, reset=True)
         n, d = X.shape
-        rows = np.bincount(X.indices[X.data > 0], minlength=d)
+        rows = np.bincount(X.indices, minlength=d)
         if self.words is not None:
             if y is None:
                 raise ValueError("TermWeights(words=...) needs labels: pass y.")
@@ -169,7 +172,7 @@ class TermWeights(TransformerMixin, BaseEstimator):
         place = np.full(X.shape[1], -1, dtype=X.indices.dtype)
         place[self.columns_] = np.arange(len(self.columns_))
         indices = place[X.indices]
-        kept = (indices >= 0) & (X.data > 0)
+        kept = indices >= 0
         ends = np.concatenate([[0], np.cumsum(kept)])[X.indptr]
         indices = indices[kept]
         data = np.log1p(X.data[kept]) * self.weights_[indices]

@@ -1,0 +1,299 @@
+"""TextClassifier: few labels, many texts."""
+
+import pickle
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.special import logsumexp
+from sklearn.base import clone
+from sklearn.metrics import log_loss
+
+import tacit
+from tacit import TextClassifier, engine, pooling
+from tacit.modelfile import ModelFileError
+from tacit.text import CountVectorizer
+
+TOPICS = {
+    "sport": "goal match cup team striker coach league referee penalty season",
+    "music": "violin cello piano concert melody opera choir orchestra tempo score",
+    "food": "bread butter soup recipe oven flour sugar kitchen taste cheese",
+}
+COMMON = ["the", "a", "of", "and", "to", "in", "was", "for", "on", "with", "at", "by", "it"]
+
+
+def corpus(n=240, seed=0, shares=(1 / 3, 1 / 3, 1 / 3), length=12):
+    """Return texts and their topics; a third of the words are the topic's."""
+    rng = np.random.default_rng(seed)
+    names = list(TOPICS)
+    y = rng.choice(len(names), size=n, p=shares)
+    texts = []
+    for k in y:
+        own = rng.choice(TOPICS[names[k]].split(), size=rng.integers(1, length // 2))
+        other = rng.choice(COMMON, size=rng.integers(2, length))
+        texts.append(" ".join(rng.permutation([*own, *other])))
+    return texts, np.array(names)[y]
+
+
+def some(y, n, seed=0):
+    """Return the labels with so many of each class kept, others None."""
+    rng = np.random.default_rng(seed)
+    kept = np.concatenate([rng.choice(np.flatnonzero(y == k), n, replace=False) for k in set(y)])
+    hidden = y.astype(object)
+    hidden[np.setdiff1d(np.arange(len(y)), kept)] = None
+    return hidden
+
+
+@pytest.mark.parametrize("labels", [1, 4, 20])
+def test_finds_topics(labels):
+    texts, y = corpus(400, shares=(0.6, 0.3, 0.1))
+    model = TextClassifier().fit(texts, some(y, labels))
+    assert (model.transduction_ == y).mean() > 0.95
+    fresh, truth = corpus(200, seed=1)
+    p = model.predict_proba(fresh)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert model.score(fresh, truth) > 0.95
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(fresh)), p)
+    assert (model.evaluation_ is None) == (labels == 1)
+    assert model.unlabeled_help_.weight == 1.0
+
+
+def test_what_the_figures_are():
+    texts, y = corpus()
+    model = TextClassifier().fit(texts, some(y, 10))
+    helped = model.unlabeled_help_
+    assert helped.em.rows == helped.supervised.rows == 30
+    assert helped.em.log_loss <= helped.supervised.log_loss
+    assert model.evaluation_ is helped.em
+    assert "hidden labels found" in str(helped)
+
+
+def test_labels_alone_when_texts_without_a_label_mislead():
+    """Unlabelled texts fall into clusters that have nothing to do with the classes."""
+    rng = np.random.default_rng(0)
+    texts, y = [], []
+    for i in range(300):
+        cluster = rng.choice(list(TOPICS))
+        words = rng.choice(TOPICS[cluster].split(), size=12)
+        y.append(["good", "bad"][i % 2])
+        said = {"good": "fine great nice", "bad": "poor awful worse"}[y[-1]].split()
+        texts.append(" ".join([*words, rng.choice(said)]))
+    y = np.array(y)
+    labels = some(y, 30)
+    model = TextClassifier().fit(texts, labels)
+    alone = TextClassifier(unlabeled_weight=0).fit(texts, labels)
+    assert (model.transduction_ == y).mean() >= (alone.transduction_ == y).mean() - 0.02
+    assert all(member.supervised for member in alone.members_)
+    assert alone.unlabeled_help_.weight == 0.0
+
+
+def test_all_labels():
+    texts, y = corpus()
+    model = TextClassifier().fit(texts, y)
+    assert (model.transduction_ == y).all()
+    assert model.evaluation_.accuracy > 0.95
+    assert all(member.supervised for member in model.members_)
+
+
+def test_every_member_is_fitted_by_em_with_its_guarantee():
+    texts, y = corpus()
+    model = TextClassifier().fit(texts, some(y, 5))
+    for member in model.members_:
+        assert (np.diff(member.model.trace_) >= -1e-6 * abs(member.model.trace_[0])).all()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_same_bits(threads):
+    texts, y = corpus()
+    one = TextClassifier(n_jobs=1).fit(texts, some(y, 5))
+    other = TextClassifier(n_jobs=threads).fit(texts, some(y, 5))
+    np.testing.assert_array_equal(one.predict_proba(texts), other.predict_proba(texts))
+
+
+def test_explanation_adds_up():
+    texts, y = corpus()
+    model = TextClassifier().fit(texts, some(y, 8))
+    log_p = model.predict_log_proba(texts[:20])
+    names = model.classes_.tolist()
+    for text, row in zip(texts, log_p, strict=False):
+        found = model.explain(text)
+        k, other = names.index(found.label), names.index(found.against)
+        assert k == row.argmax()
+        assert found.log_odds == pytest.approx(row[k] - row[other], abs=1e-9)
+        assert found.prior + sum(t.log_odds for t in found.terms) == pytest.approx(found.log_odds)
+        assert found.probability == pytest.approx(np.exp(row[k]))
+        assert {t.value for t in found.terms} <= set(text.split())
+    with pytest.raises(ValueError, match="no class 'art': expected one of"):
+        model.explain("a goal", "art")
+
+
+def test_top_features():
+    texts, y = corpus()
+    model = TextClassifier().fit(texts, some(y, 8))
+    for name, words in TOPICS.items():
+        assert {feature.value for feature in model.top_features(name, 5)} <= set(words.split())
+
+
+def test_labelled_words_alone_and_beside_labels():
+    texts, y = corpus()
+    words = {"goal": "sport", "violin": "music", "bread": "food"}
+    alone = TextClassifier(word_labels=words).fit(texts)
+    assert (alone.transduction_ == y).mean() > 0.9
+    assert alone.label_distributions_.shape == (len(texts), 3)
+    beside = TextClassifier(word_labels={"goal": "sport"}).fit(texts, some(y, 3))
+    assert (beside.transduction_ == y).mean() > 0.9
+    assert beside.unlabeled_help_.em.rows == 9  # words are never hidden
+    with pytest.raises(ValueError, match=r"word_labels names \['unheard'\], which no text has"):
+        TextClassifier(word_labels={"unheard": "sport"}).fit(texts, y)
+    with pytest.raises(ValueError, match="y has two axes"):
+        TextClassifier(word_labels=words).fit(texts, np.ones((len(texts), 3)))
+
+
+def test_new_shares_of_classes():
+    texts, y = corpus(400)
+    model = TextClassifier().fit(texts, some(y, 20))
+    fresh, truth = corpus(400, seed=5, shares=(0.8, 0.15, 0.05))
+    adapted = model.adapt_prior(fresh)
+    shares = [(truth == name).mean() for name in model.classes_]
+    np.testing.assert_allclose(adapted.class_shares_, shares, atol=0.06)
+    losses = [log_loss(truth, m.predict_proba(fresh), labels=m.classes_) for m in (adapted, model)]
+    assert losses[0] <= losses[1]
+    again = adapted.adapt_prior(fresh)
+    np.testing.assert_allclose(again.class_shares_, adapted.class_shares_, atol=1e-3)
+    np.testing.assert_allclose(model.class_shares_.sum(), 1.0)
+
+
+def test_kinds_of_texts():
+    texts, y = corpus(60)
+    expected = TextClassifier().fit(texts, some(y, 3)).predict_proba(texts)
+    for form in (np.array(texts), np.array(texts, object), pl.Series(texts), tuple(texts)):
+        found = TextClassifier().fit(form, some(y, 3)).predict_proba(form)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_weights_and_evidence():
+    texts, y = corpus(60)
+    labels = some(y, 3)
+    twice = TextClassifier().fit(texts, labels, sample_weight=np.ones(60))
+    np.testing.assert_array_equal(
+        twice.predict_proba(texts), TextClassifier().fit(texts, labels).predict_proba(texts)
+    )
+    evidence = np.ones((60, 3))
+    for i, label in enumerate(labels):
+        if label is not None:
+            evidence[i] = np.array(sorted(TOPICS)) == label
+    evidence[-1] = [1, 1, 0]
+    soft = TextClassifier(classes=sorted(TOPICS)).fit(texts, evidence)
+    assert soft.label_distributions_[-1, 2] == 0.0
+    np.testing.assert_allclose(soft.label_distributions_.sum(axis=1), 1.0)
+
+
+def test_a_class_without_labels_is_possible():
+    texts, y = corpus()
+    labels = some(y, 5)
+    labels[labels == "food"] = None
+    model = TextClassifier(classes=sorted(TOPICS), random_state=0).fit(texts, labels)
+    assert model.classes_.tolist() == sorted(TOPICS)
+    assert np.isfinite(model.predict_proba(texts)).all()
+
+
+def test_texts_of_no_known_word_get_the_shares():
+    texts, y = corpus()
+    model = TextClassifier().fit(texts, some(y, 5))
+    p = model.predict_proba(["", "zzz yyy"])
+    np.testing.assert_allclose(p[0], p[1])
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+
+
+def test_model_files(tmp_path):
+    texts, y = corpus()
+    model = TextClassifier(vectorizer=CountVectorizer(ngram_range=(1, 2))).fit(texts, some(y, 5))
+    path, again = tmp_path / "model", tmp_path / "again"
+    model.save(path)
+    loaded = tacit.load(path)
+    loaded.save(again)
+    assert path.read_bytes() == again.read_bytes()
+    np.testing.assert_array_equal(loaded.predict_proba(texts), model.predict_proba(texts))
+    assert loaded.explain(texts[0]) == model.explain(texts[0])
+    assert str(loaded.unlabeled_help_) == str(model.unlabeled_help_)
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(model)).predict_proba(texts), model.predict_proba(texts)
+    )
+    rng, whole = np.random.default_rng(0), path.read_bytes()
+    for _ in range(60):
+        damaged = bytearray(whole)
+        damaged[rng.integers(len(whole))] ^= 1 << rng.integers(8)
+        path.write_bytes(damaged)
+        try:
+            p = tacit.load(path).predict_proba(texts[:5])
+        except ModelFileError:
+            continue
+        assert p.shape == (5, 3)
+
+
+def test_parameters_are_checked():
+    texts, y = corpus(30)
+    for setting in ({"unlabeled_weight": -1}, {"vectorizer": "words"}, {"word_labels": ["goal"]}):
+        with pytest.raises(ValueError, match="parameter of TextClassifier"):
+            clone(TextClassifier(**setting)).fit(texts, y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        TextClassifier().fit(texts, y[:-1])
+    with pytest.raises(ValueError, match="Every label is missing"):
+        TextClassifier().fit(texts)
+
+
+@pytest.mark.skipif(engine.native() is None, reason="compares the kernels with NumPy")
+def test_without_kernels_it_is_the_same(monkeypatch):
+    texts, y = corpus(80)
+    expected = TextClassifier().fit(texts, some(y, 4)).predict_proba(texts)
+    monkeypatch.setattr(engine, "native", lambda: None)
+    found = TextClassifier().fit(texts, some(y, 4)).predict_proba(texts)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_pool_weights_are_where_the_loss_is_least():
+    rng = np.random.default_rng(0)
+    n, K = 400, 3
+    truth = rng.integers(K, size=n)
+    good = rng.normal(size=(n, K)) + 2.0 * np.eye(K)[truth]
+    useless = rng.normal(size=(n, K))
+    joints = np.stack([5 * good, useless], axis=2)
+    scale = pooling.spreads(joints)
+    shares = np.bincount(truth) / n
+    found = pooling.learn(joints, truth, np.array([0.5, 0.5]), scale, shares)
+    assert found[0] > 5 * found[1] * scale[1] / scale[0]
+    counts = pooling.even_out(truth, shares)
+
+    def loss(w):
+        joint = joints @ w
+        right = joint[np.arange(n), truth]
+        away = w * scale - 0.5
+        return (counts * (logsumexp(joint, axis=1) - right)).sum() + (away**2).sum()
+
+    for step in 0.01 * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]]):
+        assert loss(np.maximum(found + step / scale, 0)) >= loss(found) - 1e-6
+
+
+@pytest.mark.parametrize("alpha", ["auto", "background"])
+@pytest.mark.parametrize("form", ["sparse", "dense"])
+def test_relative_smoothing_and_tempering(alpha, form):
+    texts, y = corpus(80)
+    X = CountVectorizer().fit_transform(texts)
+    X = X if form == "sparse" else X.toarray().astype(float)
+    labels = some(y, 3)
+    settings = {"alpha": alpha, "tempering": 0.5, "max_iter": 30, "tol": 1e-4}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one = tacit.MultinomialNB(**settings).fit(X, labels)
+        scaled = tacit.MultinomialNB(**settings).fit(X * 3.0, labels)
+    assert one.score(X, y) > 0.9
+    # Smoothing is relative to the words that there are: three times as many, three times as much.
+    np.testing.assert_allclose(
+        scaled._model.family.alpha, 3.0 * one._model.family.alpha, rtol=1e-12
+    )
+    words = np.asarray(X.sum(axis=0)).ravel()
+    share = np.full(len(words), 1 / len(words))
+    share = share if alpha == "auto" else (share + words / words.sum()) / 2
+    np.testing.assert_allclose(one._model.family.alpha, 0.2 * words.sum() / 3 * share)
+    assert (np.diff(one.trace_) >= -1e-6 * abs(one.trace_[0])).all()
