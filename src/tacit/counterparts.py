@@ -51,4 +51,6 @@ class HasCounterpart:
         for name in SHARED:
             if name in mine:
                 setattr(twin, name, deepcopy(mine[name]))
+        if isinstance(mine.get("alpha"), str):  # a rule of ours: theirs is what came of it
+            twin.alpha = mine["_model"].family.alpha.copy()
         return twin

@@ -121,7 +121,7 @@ class MultinomialKind(SparseKind):
     def _alpha(self) -> Any:
         if not isinstance(self.alpha, str):
             return super()._alpha()
-        # A batch more, or a warm start: smoothing is that of the first fit.
+        # A batch more, or a warm start: smoothing is that of the first.
         return cast(Multinomial, self._model.family).alpha if hasattr(self, "_model") else 1.0
 
     def _bound(self, X: Any, weight: Array, K: int) -> Family:

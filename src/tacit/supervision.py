@@ -170,7 +170,8 @@ class Classifier(ClassifierMixin, EMEstimator):
         checked, labels, weight = self._check(X, y, sample_weight, named, reset=first)
         prior = self._checked_prior(labels)
         if first:
-            family, counts = self._family().bind(checked), None
+            every = np.ones(len(weight))
+            family, counts = self._bound(checked, every, len(labels.classes)), None
         else:
             family = self._family().adopt(self._model.family)
             family, features = family.extend(checked, self._statistics.features)
