@@ -9,11 +9,14 @@ import pytest
 from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.metrics import log_loss
+from sklearn.model_selection import cross_val_score
 
 import tacit
 from tacit import TextClassifier, engine, pooling
+from tacit.evaluation import Judged, choose
 from tacit.modelfile import ModelFileError
 from tacit.text import CountVectorizer
+from tacit.tuning import SemiSupervisedSplit
 
 TOPICS = {
     "sport": "goal match cup team striker coach league referee penalty season",
@@ -297,3 +300,81 @@ def test_relative_smoothing_and_tempering(alpha, form):
     share = share if alpha == "auto" else (share + words / words.sum()) / 2
     np.testing.assert_allclose(one._model.family.alpha, 0.2 * words.sum() / 3 * share)
     assert (np.diff(one.trace_) >= -1e-6 * abs(one.trace_[0])).all()
+
+
+def test_many_labels_of_one_class_and_one_of_another_do_not_decide():
+    """Hidden labels are all of one class: they cannot say that the other one is never right."""
+    texts, y = corpus(300, shares=(0.5, 0.5, 0.0))
+    labels = np.full(300, None, dtype=object)
+    labels[np.flatnonzero(y == "sport")[:20]] = "sport"
+    labels[np.flatnonzero(y == "music")[:1]] = "music"
+    model = TextClassifier().fit(texts, labels)
+    assert model.evaluation_ is None
+    assert (model.transduction_ == y).mean() > 0.95
+
+
+def test_evidence_alone():
+    texts, y = corpus(120, shares=(0.5, 0.5, 0.0))
+    evidence = np.ones((120, 2))
+    for k, name in enumerate(["music", "sport"]):
+        evidence[np.flatnonzero(y == name)[:5], k] = 9.0
+    model = TextClassifier(classes=["music", "sport"]).fit(texts, evidence)
+    assert (model.transduction_ == y).mean() > 0.9
+
+
+def test_score_and_cross_validation_know_missing_labels():
+    texts, y = corpus(90)
+    labels = some(y, 6)
+    model = TextClassifier().fit(texts, labels)
+    assert model.score(texts, labels) == model.score(
+        [t for t, label in zip(texts, labels, strict=True) if label is not None],
+        [label for label in labels if label is not None],
+    )
+    scores = cross_val_score(TextClassifier(), texts, labels, cv=SemiSupervisedSplit(3))
+    assert scores.mean() > 0.9
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was():
+    texts, y = corpus(60)
+    model = TextClassifier().fit(texts, some(y, 3))
+    before = model.predict_proba(texts)
+    with pytest.raises(ValueError, match="Every label is missing"):
+        model.fit(["other words", "than before"], [None, None])
+    np.testing.assert_array_equal(model.predict_proba(texts), before)
+
+
+def test_labels_in_arrow_beside_labelled_words():
+    texts, y = corpus(60)
+    labels = pl.Series(some(y, 3).tolist())
+    words = {"goal": "sport"}
+    expected = TextClassifier(word_labels=words).fit(texts, labels.to_list())
+    found = TextClassifier(word_labels=words).fit(texts, labels)
+    np.testing.assert_array_equal(found.predict_proba(texts), expected.predict_proba(texts))
+
+
+def test_one_class_and_a_class_that_never_is():
+    texts, _ = corpus(30)
+    model = TextClassifier().fit(texts, ["all"] * 30)
+    np.testing.assert_array_equal(model.predict_proba(texts), np.ones((30, 1)))
+    texts, y = corpus(60, shares=(0.5, 0.5, 0.0))
+    model = TextClassifier(classes=["food", "music", "sport"]).fit(texts, y)
+    adapted = model.adapt_prior(texts)
+    assert np.isfinite(adapted.predict_proba(texts)).all()
+    assert adapted.top_features("sport")
+
+
+def test_relative_smoothing_in_a_part_is_refused():
+    part = [("words", tacit.MultinomialNB(alpha="auto"), [0, 1])]
+    with pytest.raises(ValueError, match="expected a number in a part"):
+        tacit.MixedNB(part).fit([[1, 0], [0, 1]], [0, 1])
+
+
+def test_models_are_compared_by_the_same_shares():
+    """A model that says one class always is not judged by this class alone."""
+    truth = np.arange(40) % 2
+    right = np.eye(2)[truth] * 1.4
+    always = np.tile([5.0, 0.0], (40, 1))
+    judged = Judged.of([np.stack([right, always], axis=2)], [truth])
+    weight, told, _ = choose((0.0, 1.0), judged, np.array([0.5, 0.5]))
+    assert weight == 0.0
+    assert told.supervised.accuracy == 1.0

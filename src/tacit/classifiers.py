@@ -40,7 +40,7 @@ __all__ = [
     "TableClassifier",
 ]
 
-# Weights of rows without a label that a table's classifier tries, and what it takes untried.
+# Weights of rows without a label that a table's classifier tries.
 WEIGHTS = (0.0, 0.1, 1.0)
 # Rounds with short rows, and the rise in nats a row that ends them.
 WARM_UP = 8
@@ -178,6 +178,8 @@ class MultinomialNB(HasCounterpart, DiscreteClassifier, MultinomialKind):
         short = [rows.scaled(self.tempering) for rows in chunks]
         tol = WARM_UP_TOL * size
         fit = em.fit(held, short, start, max_iter=WARM_UP, tol=tol, n_jobs=self.n_jobs)
+        if fit.interrupted:
+            raise KeyboardInterrupt
         counts = fit.statistics
         full = counts.features.scaled(1.0 / self.tempering)
         return model.maximize(replace(counts, features=full))
@@ -400,7 +402,10 @@ class TableClassifier(DiscreteClassifier, TableKind):
         self.label_name_ = None if name is None else str(name)
         return super().fit(X, y, sample_weight)
 
-    def _weight_of_unlabeled(self, X: Any, labels: Labels, weight: Array) -> float:
+    def _weight_of_unlabeled(self, X: Any, labels: Labels, weight: Array, first: bool) -> float:
+        if not first and self.unlabeled_weight == "auto":  # a further batch
+            told: UnlabeledHelp | None = getattr(self, "unlabeled_help_", None)
+            return 1.0 if told is None else told.weight
         for name in ("unlabeled_help_", "_cut_short"):  # what a fit before left
             self.__dict__.pop(name, None)
         self.temperature_ = 1.0
@@ -412,16 +417,14 @@ class TableClassifier(DiscreteClassifier, TableKind):
         quick = clone(self).set_params(tol=max(self.tol, 1e-3), warm_start=False)
         weights = WEIGHTS if labels.unknown.any() else WEIGHTS[:1]
         try:
-            judged = [
-                judge(quick.set_params(unlabeled_weight=w), table, labels, weight) for w in weights
-            ]
+            tried = [clone(quick).set_params(unlabeled_weight=w) for w in weights]
+            chosen, found, self.temperature_ = choose(weights, *judge(tried, table, labels, weight))
         except KeyboardInterrupt:  # what is found at once is better than nothing
             self._cut_short = True
             self.unlabeled_help_ = UnlabeledHelp(None, None, 0.0)
             return 0.0
-        chosen, help_, self.temperature_ = choose(weights, judged)
         if len(weights) > 1:
-            self.unlabeled_help_ = help_
+            self.unlabeled_help_ = found
         return chosen
 
     @property
@@ -440,8 +443,9 @@ class TableClassifier(DiscreteClassifier, TableKind):
     def _distributions(
         self, labels: Labels, others: Rows, which: npt.NDArray[np.intp] | None
     ) -> Array:
-        found = super()._distributions(labels, others, which)
-        if self._sharpness != 1.0:
-            found **= self._sharpness
-            found /= found.sum(axis=1, keepdims=True)
-        return found
+        if self._sharpness == 1.0:
+            return super()._distributions(labels, others, which)
+        found = super()._distributions(labels, Rows(others.features), which) ** self._sharpness
+        if labels.evidence is not None:
+            found *= np.exp(labels.log_evidence())
+        return np.asarray(found / found.sum(axis=1, keepdims=True))

@@ -19,11 +19,22 @@ from tacit import pooling
 from tacit.labels import Labels
 from tacit.numerics import Array, normalize, ratio
 
-__all__ = ["Evaluation", "Judged", "UnlabeledHelp", "choose", "cross_validate", "folds", "judge"]
+__all__ = [
+    "Evaluation",
+    "Judged",
+    "UnlabeledHelp",
+    "Weighed",
+    "choose",
+    "cross_validate",
+    "folds",
+    "judge",
+]
 
 BINS = 15
 # Nats beyond which a class is impossible, and how far beyond does not matter.
 MOST = 700.0
+# Hidden labels decide if their classes make up so much of all rows; else this is the weight.
+COVERED, UNTRIED = 0.8, 0.1
 
 
 @dataclass(frozen=True)
@@ -138,78 +149,112 @@ def folds(codes: npt.NDArray[np.intp], n: int, seed: int = 0) -> Iterator[npt.ND
             yield held
 
 
-class Judged(NamedTuple):
-    """What a model said of rows that were hidden from it.
+class Weighed(NamedTuple):
+    """The weights of pooled models, how good they are, and the log-loss by shares of classes."""
+
+    weights: Array
+    evaluation: Evaluation
+    loss: float
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What C models said of rows that were hidden from them, fold by fold.
 
     Attributes
     ----------
-    joints : ndarray of shape (n, K)
-        log p(x, y) of each row and class.
+    joints : ndarray of shape (n, K, C)
+        log p(x, y) of each row and class by each model.
     truth : ndarray of shape (n,)
         The true classes.
-    shares : ndarray of shape (K,)
-        The shares of the classes in all rows, by the model.
+    fold : ndarray of shape (n,)
+        With which others each row was hidden.
     """
 
     joints: Array
     truth: npt.NDArray[np.intp]
-    shares: Array
+    fold: npt.NDArray[np.intp]
+
+    @classmethod
+    def of(cls, joints: list[Array], truth: list[npt.NDArray[np.intp]]) -> Judged | None:
+        """Return what was said in each fold; None unless labels of two classes were hidden."""
+        if not joints or len(np.unique(np.concatenate(truth))) < 2:
+            return None
+        best = np.concatenate(joints)
+        top = best.max(axis=1, keepdims=True)
+        best = np.maximum(best - np.where(np.isneginf(top), 0.0, top), -MOST)
+        fold = np.repeat(np.arange(len(truth)), [len(own) for own in truth])
+        return cls(best, np.concatenate(truth), fold)
+
+    def covers(self, shares: Array) -> bool:
+        """Return whether the classes of hidden rows are most of all rows, by their shares."""
+        return bool(shares[np.unique(self.truth)].sum() >= COVERED)
+
+    def pooled(
+        self, chosen: npt.NDArray[np.bool_], expected: Array, scale: Array, shares: Array
+    ) -> Weighed:
+        """Return a pool of some models (see `tacit.pooling.learn`).
+
+        How good it is, is said by weights that were learnt without the rows they are used on.
+        """
+        said, given = self.joints[:, :, chosen], (expected[chosen], scale[chosen], shares)
+        weights = np.zeros(len(chosen))
+        weights[chosen] = pooling.learn(said, self.truth, *given)
+        p = np.empty(said.shape[:2])
+        for fold in range(int(self.fold.max()) + 1):
+            held = self.fold == fold
+            learnt = pooling.learn(said[~held], self.truth[~held], *given)
+            p[held] = normalize(np.einsum("nkc,c->nk", said[held], learnt))[0]
+        right = np.maximum(p[np.arange(len(p)), self.truth], np.finfo(np.float64).tiny)
+        loss = -(pooling.even_out(self.truth, shares) * np.log(right)).sum()
+        return Weighed(weights, Evaluation.of(p, self.truth), float(loss))
 
 
 def judge(
-    classifier: Any, X: Any, labels: Labels, weight: Array | None = None, n_folds: int = 5
-) -> Judged | None:
+    classifiers: Sequence[Any], X: Any, labels: Labels, weight: Array, n_folds: int = 5
+) -> tuple[Judged | None, Array]:
     """Fit without the rows of each fold, and say what they seem to be.
 
     Unlike in `cross_validate`, the rows of a fold take no part at all: what is said of them is what
-    would be said of new rows. None if no label can be hidden.
+    would be said of new rows. Also returns the shares of the classes, by the first classifier.
     """
-    joints, truth, shares = [], [], []
+    joints, truth, shares = [], [], [np.full(len(labels.classes), 1.0 / len(labels.classes))]
     known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
-    weight = np.ones(len(known)) if weight is None else weight
     for held in folds(np.where(weight > 0, labels.codes, -1), n_folds):
         rest = np.delete(np.arange(len(known)), held)
-        model = _alone(classifier, labels)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # good enough to compare by
-            model.fit(X.take(rest), known[rest], sample_weight=weight[rest])
-        joints.append(model.predict_joint_log_proba(X.take(held)))
+        said = []
+        for classifier in classifiers:
+            model = _alone(classifier, labels)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # good enough to compare by
+                model.fit(X.take(rest), known[rest], sample_weight=weight[rest])
+            said.append(model.predict_joint_log_proba(X.take(held)))
+            if classifier is classifiers[0]:
+                shares.append(model.label_distributions_.mean(axis=0))
+        joints.append(np.stack(said, axis=2))
         truth.append(labels.codes[held])
-        shares.append(model.label_distributions_.mean(axis=0))
-    if not joints:
-        return None
-    return Judged(np.concatenate(joints), np.concatenate(truth), np.mean(shares, axis=0))
+    return Judged.of(joints, truth), np.mean(shares[1:] or shares, axis=0)
 
 
 def choose(
-    weights: Sequence[float], judged: Sequence[Judged | None]
+    weights: Sequence[float], judged: Judged | None, shares: Array
 ) -> tuple[float, UnlabeledHelp, float]:
     """Return the weight of rows without a label that hidden labels speak for.
 
-    It is that of the least log-loss, with the temperature that is best for each. Also returns what
-    was found without such rows and with the best weight for them, and the temperature.
+    It is that of the least log-loss, with the temperature that is best for each; where too few
+    could be hidden, 0.1. Also returns what was found without such rows and with the best weight
+    for them, and the temperature.
     """
-    if judged[0] is None:
-        weight = 0.1 if len(weights) > 1 else 0.0
+    if judged is None or not judged.covers(shares):
+        weight = UNTRIED if len(weights) > 1 else 0.0
         return weight, UnlabeledHelp(None, None, weight), 1.0
-    found = [_calibrated(one) for one in judged if one is not None]
-    losses = [loss for _, _, loss in found]
-    best = int(np.argmin(losses))
-    with_them = found[1 + int(np.argmin(losses[1:]))][0] if len(losses) > 1 else None
-    help_ = UnlabeledHelp(found[0][0], with_them, weights[best])
-    return weights[best], help_, found[best][1]
-
-
-def _calibrated(judged: Judged) -> tuple[Evaluation, float, float]:
-    """Return how good a model is with the best temperature, which that is, and the log-loss."""
-    joints = np.maximum(judged.joints - judged.joints.max(axis=1, keepdims=True), -MOST)
-    one, counts = np.ones(1), pooling.even_out(judged.truth, judged.shares)
-    sharpness = float(pooling.learn(joints[:, :, None], judged.truth, one, one, judged.shares)[0])
-    sharpness = min(sharpness, 1.0)  # too sure of itself naive Bayes is, not too modest
-    p = normalize(joints * sharpness)[0]
-    right = p[np.arange(len(p)), judged.truth]
-    loss = -counts @ np.log(np.maximum(right, np.finfo(np.float64).tiny))
-    return Evaluation.of(p, judged.truth), 1.0 / sharpness, float(loss)
+    one = np.ones(len(weights))
+    found = [judged.pooled(mask, one, one, shares) for mask in np.eye(len(weights), dtype=bool)]
+    best = min(range(len(found)), key=lambda i: found[i].loss)
+    others = min(found[1:], key=lambda one: one.loss, default=None)
+    told = UnlabeledHelp(found[0].evaluation, others and others.evaluation, weights[best])
+    sharpness = min(float(found[best].weights[best]), 1.0)  # naive Bayes is never too modest
+    return weights[best], told, 1.0 / sharpness
 
 
 def _alone(classifier: Any, labels: Labels) -> Any:

@@ -289,6 +289,9 @@ class MixedKind(_BaseComposition, EMEstimator):
                 )
             if isinstance(model, EMEstimator):
                 model._validate_params()
+            alpha = getattr(model, "alpha", None)
+            if isinstance(alpha, str):
+                raise ValueError(f"Part {name!r} has alpha={alpha!r}: expected a number in a part.")
             family = model._family() if isinstance(model, EMEstimator) else model
             parts.append(Part(name, family, _columns(columns, d, names)))
         self._validate_names([part.name for part in parts])

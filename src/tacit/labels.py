@@ -67,7 +67,7 @@ def encode(y: Any, classes: Any = None, missing_label: Any = None) -> Labels:
     array([ 1, -1])
     """
     known_classes = None if classes is None else _check_classes(classes, missing_label)
-    values = _as_array(y)
+    values = as_array(y)
     if values.ndim == 2:
         return _encode_evidence(values, classes, known_classes)
     missing = is_missing(values, missing_label)
@@ -100,7 +100,7 @@ def given_labels(
     >>> given_labels(np.array([3, None, 4], dtype=object))
     (array([3, 4]), array([ True, False,  True]))
     """
-    values = _as_array(y)
+    values = as_array(y)
     if values.ndim == 2:
         raise ValueError(f"y has shape {values.shape}: expected one label a row.")
     known = ~is_missing(values, missing_label)
@@ -126,7 +126,7 @@ def is_missing(y: npt.NDArray[Any], missing_label: Any = None) -> npt.NDArray[np
     return missing
 
 
-def _as_array(y: Any) -> npt.NDArray[Any]:
+def as_array(y: Any) -> npt.NDArray[Any]:
     """Return labels or evidence as an array; a list keeps its entries as they are."""
     if isinstance(getattr(y, "dtype", None), np.dtype):
         array = np.asarray(y)
@@ -167,7 +167,7 @@ def _natural(given: npt.NDArray[Any], keep_objects: bool) -> npt.NDArray[Any]:
 
 
 def _check_classes(classes: Any, missing_label: Any) -> npt.NDArray[Any]:
-    array = _as_array(classes)
+    array = as_array(classes)
     if array.ndim != 1 or not len(array):
         raise ValueError(f"classes has shape {array.shape}: expected a list of class names.")
     if is_missing(array, missing_label).any():

@@ -16,14 +16,14 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 
 from tacit import em
-from tacit.numerics import Array, log, normalize
+from tacit.numerics import Array, expected_log, log, normalize
 
 __all__ = ["Pool", "adapted_shares", "even_out", "learn", "spreads"]
 
 # How firmly weights are held to those expected: as firmly as so many rows would hold them.
 FIRMNESS = 2.0
 # Part of its expected weight that no model falls below: something must decide.
-LEAST = 0.02
+LEAST = 1e-3
 # Part of the shares of the classes that is taken as even, where hidden labels are weighed by them.
 EVEN = 0.2
 
@@ -83,7 +83,7 @@ def even_out(truth: npt.NDArray[np.intp], shares: Array) -> Array:
     K = len(shares)
     shares = (shares + EVEN / K) / (1.0 + EVEN)
     counts = (shares / np.maximum(np.bincount(truth, minlength=K), 1))[truth]
-    return np.asarray(counts * (len(truth) / counts.sum()))
+    return np.asarray(counts * (len(truth) / max(counts.sum(), np.finfo(np.float64).tiny)))
 
 
 def learn(
@@ -122,7 +122,7 @@ def learn(
 
     def loss(w: Array) -> tuple[float, Array]:
         p, log_sum = normalize(np.einsum("nkc,c->nk", scaled, w))
-        value = counts @ (log_sum - np.einsum("nc,c->n", right, w))
+        value = (counts * (log_sum - np.einsum("nc,c->n", right, w))).sum()
         slope = np.einsum("nk,nkc,n->c", p, scaled, counts) - np.einsum("nc,n->c", right, counts)
         away = w - expected
         return float(value + FIRMNESS / 2 * (away**2).sum()), slope + FIRMNESS * away
@@ -154,7 +154,7 @@ class _OnlyShares:
         return 0.0
 
     def log_joint(self, log_shares: Array, statistics: _Shares) -> float:
-        return float(statistics.counts @ log_shares)
+        return expected_log(statistics.counts, log_shares)
 
 
 def adapted_shares(posterior: Array, shares: Array) -> Array:
@@ -177,7 +177,8 @@ def adapted_shares(posterior: Array, shares: Array) -> Array:
     >>> adapted_shares(rows, np.array([0.5, 0.5])).round(3)
     array([0.812, 0.188])
     """
-    ratios = log(posterior) - log(shares)
+    there = shares > 0  # classes that never were cannot be found
+    ratios = np.where(there, log(posterior) - log(np.where(there, shares, 1.0)), -np.inf)
     model, start = _OnlyShares(), log(shares)
     found = em.fit(model, [ratios], start, max_iter=1000, tol=1e-8 * len(posterior))
     return np.asarray(np.exp(found.params))

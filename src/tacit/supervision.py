@@ -19,7 +19,7 @@ from tacit.numerics import Array
 from tacit.rows import Rows
 from tacit.validation import check_weight
 
-__all__ = ["Classifier", "DiscreteClassifier", "NormalClassifier"]
+__all__ = ["Classifier", "DiscreteClassifier", "NormalClassifier", "Scores"]
 
 # Attributes that describe the rounds and the training rows of one fit.
 FIT_ONLY = [
@@ -28,8 +28,44 @@ FIT_ONLY = [
 ]
 
 
+class Scores(ClassifierMixin):
+    """A classifier whose score knows that labels may be missing."""
+
+    missing_label: Any
+
+    @abstractmethod
+    def predict(self, X: Any) -> Any:
+        """Return the most probable class of each row."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy: of the rows whose label is known, the share that `predict` finds.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            The rows; NaN is a missing cell.
+        y : array-like of shape (n,)
+            The labels. Rows whose label is missing do not count.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+        """
+        from sklearn.metrics import accuracy_score  # here, as it takes long to import
+
+        truth, known = given_labels(y, self.missing_label)
+        if not len(truth):
+            raise ValueError("Every label is missing: there is nothing to compare with.")
+        found = self.predict(X)
+        check_consistent_length(found, known, sample_weight)
+        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return float(accuracy_score(truth, found[known], sample_weight=weight))
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class Classifier(ClassifierMixin, EMEstimator):
+class Classifier(Scores, EMEstimator):
     """Base of the classifiers: labels in, labels out."""
 
     classes: Any = None
@@ -89,11 +125,11 @@ class Classifier(ClassifierMixin, EMEstimator):
         labels = encode(y, classes, self.missing_label)
         check_consistent_length(X, labels.codes)
         weight = check_weight(sample_weight, X)
-        unlabeled = self._weight_of_unlabeled(X, labels, weight)
+        unlabeled = self._weight_of_unlabeled(X, labels, weight, reset)
         weight = np.where(labels.unknown, weight * unlabeled, weight)
         return X, labels, weight
 
-    def _weight_of_unlabeled(self, X: Any, labels: Labels, weight: Array) -> float:
+    def _weight_of_unlabeled(self, X: Any, labels: Labels, weight: Array, first: bool) -> float:
         """Return the weight of a row of whose label nothing is known."""
         return self.unlabeled_weight
 
@@ -230,32 +266,6 @@ class Classifier(ClassifierMixin, EMEstimator):
         ndarray of shape (n, K)
         """
         return self._look(X, "log_posterior")[0]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy: of the rows whose label is known, the share that `predict` finds.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            The rows; NaN is a missing cell.
-        y : array-like of shape (n,)
-            The labels. Rows whose label is missing do not count.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-        """
-        from sklearn.metrics import accuracy_score  # here, as it takes long to import
-
-        truth, known = given_labels(y, self.missing_label)
-        if not len(truth):
-            raise ValueError("Every label is missing: there is nothing to compare with.")
-        found = self.predict(X)
-        check_consistent_length(found, known, sample_weight)
-        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
-        return float(accuracy_score(truth, found[known], sample_weight=weight))
 
     def sample(self, n_samples: int = 1) -> tuple[Any, Any]:
         """Draw rows and labels that look like the data.

@@ -18,18 +18,19 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from tacit import documents, engine
 from tacit.classifiers import MultinomialNB
-from tacit.evaluation import Evaluation, UnlabeledHelp, folds
+from tacit.evaluation import Evaluation, Judged, UnlabeledHelp, folds
 from tacit.explain import Explanation, Feature, explanation, place
-from tacit.labels import Labels, encode
+from tacit.labels import Labels, as_array, encode
 from tacit.numerics import Array, log, log_normalize, normalize
-from tacit.pooling import Pool, adapted_shares, learn, spreads
+from tacit.pooling import Pool, adapted_shares, spreads
+from tacit.supervision import Scores
 from tacit.text import CountVectorizer
 from tacit.validation import check_weight
 from tacit.weighting import TermWeights
@@ -117,13 +118,6 @@ class Member:
         return self.model.predict_joint_log_proba(self.weights.transform(counts))
 
 
-class Judged(NamedTuple):
-    """What members said of rows that were hidden from them, (n, K, C), and the true classes."""
-
-    joints: Array
-    truth: npt.NDArray[np.intp]
-
-
 @dataclass(frozen=True)
 class Task:
     """Counts of words and what is known of their labels.
@@ -132,6 +126,7 @@ class Task:
     stand for labelled words, none is ever hidden.
     """
 
+    vectorizer: CountVectorizer
     counts: Any
     labels: Labels
     known: npt.NDArray[Any]
@@ -151,9 +146,28 @@ class Task:
         """The number of classes."""
         return len(self.labels.classes)
 
+    @property
+    def codes(self) -> npt.NDArray[np.intp]:
+        """The classes of rows that have a label and a weight, -1 elsewhere."""
+        return np.where(self.weight > 0, self.labels.codes, -1)
+
+    @property
+    def sample(self) -> Any:
+        """The words of some of the texts."""
+        return self.counts[np.unique(np.linspace(0, self.texts - 1, SAMPLE).astype(np.intp))]
+
+
+class Found(NamedTuple):
+    """What a fit finds."""
+
+    members: tuple[Member, ...]
+    pool: Pool
+    unlabeled_help: UnlabeledHelp
+    evaluation: Evaluation | None
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class TextClassifier(ClassifierMixin, BaseEstimator):
+class TextClassifier(Scores, BaseEstimator):
     """Label texts from few labels and many texts: naive Bayes with EM, several ways, pooled.
 
     Words are weighed in three ways: as *topics* (rare words count more, and a long text for no more
@@ -253,15 +267,18 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         self._validate_params()
-        with engine.kernel_threads(self.n_jobs):
+        with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs):
             task = self._task(X, y, sample_weight)
-            self.classes_ = task.labels.classes
             judged = self._judged(task)
-            if judged is None:
-                self._choose(task)
-            else:
-                self._pool(task, judged)
-            self._transduce(task)
+            found = None if judged is None else self._pooled(task, judged)
+            found = self._chosen(task) if found is None else found
+            distributions = _distributions(task, found)
+        self.vectorizer_, self.classes_ = task.vectorizer, task.labels.classes
+        self.members_, self.pool_, self.unlabeled_help_, self.evaluation_ = found
+        self.label_distributions_ = distributions
+        share = np.average(distributions, axis=0, weights=task.weight[: task.texts])
+        self.class_shares_ = share / share.sum()
+        self.transduction_ = self.classes_[distributions.argmax(axis=1)]
         return self
 
     def _task(self, X: Any, y: Any, sample_weight: Any) -> Task:
@@ -273,18 +290,22 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         vectorizer = CountVectorizer() if self.vectorizer is None else clone(self.vectorizer)
         vectorizer.n_jobs = self.n_jobs
         counts = vectorizer.fit_transform(X)
-        self.vectorizer_, n = vectorizer, counts.shape[0] - len(said)
+        n = counts.shape[0] - len(said)
         y = [None] * n if y is None else y
         if said:
             _check_words(list(said), counts, n)
-            if np.ndim(y) > 1:
+            y = as_array(y)
+            if y.ndim > 1:
                 raise ValueError("word_labels go with labels, not with evidence: y has two axes.")
-            y = [*y, *said.values()]
+            y = np.array([*y.tolist(), *said.values()], dtype=object)
         labels = encode(y, self.classes, self.missing_label)
         check_consistent_length(labels.codes, counts)
         weight = check_weight(sample_weight, counts[:n])
+        # The labelled words of a class are one text together.
+        words = labels.codes[n:]
+        each = 1.0 / np.bincount(words, minlength=len(labels.classes))[words]
         known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
-        return Task(counts, labels, known, np.concatenate([weight, np.ones(len(said))]), n)
+        return Task(vectorizer, counts, labels, known, np.concatenate([weight, each]), n)
 
     def _fits(
         self, task: Task, views: dict[str, View], held: npt.NDArray[np.intp] | None = None
@@ -296,7 +317,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         labelled = rest & ~task.labels.unknown
         factor = 1.0 if self.unlabeled_weight == "auto" else float(self.unlabeled_weight)
         use_all = factor > 0 and bool(task.labels.unknown.any())
-        codes = np.where(rest & (task.labels.codes >= 0), task.labels.codes, np.nan)
+        codes = np.where(rest & (task.codes >= 0), task.codes, np.nan)
         for name, view in views.items():
             if "words" in view.weights:
                 weights = TermWeights(**view.weights).fit(task.counts, codes)
@@ -323,91 +344,62 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
     def _judged(self, task: Task) -> Judged | None:
         """Hide labels, fold by fold; None if no label can be hidden."""
-        codes = np.where(task.weight > 0, task.labels.codes, -1)
+        codes = task.codes
         codes[task.texts :] = -1
         joints, truth = [], []
         for held in folds(codes, N_FOLDS):
             said = [joint for _, joint in self._fits(task, VIEWS, held)]
             joints.append(np.stack(said, axis=2))
             truth.append(codes[held])
-        if not joints:
-            return None
-        return Judged(np.concatenate(joints), np.concatenate(truth))
+        return Judged.of(joints, truth)
 
-    def _choose(self, task: Task) -> None:
+    def _chosen(self, task: Task) -> Found:
         """Fit a single member whose view the labels do not contradict."""
-        known = task.labels.codes >= 0
+        known = task.codes >= 0
         for member, _ in self._fits(task, ALONE):
             if member.supervised and member.view != "words":
                 continue
+            if not known.any():
+                break
             p, _ = normalize(member.joint(task.counts[known]))
-            right = p[np.arange(len(p)), task.labels.codes[known]]
+            right = p[np.arange(len(p)), task.codes[known]]
             if -log(np.maximum(right, 1e-300)).mean() <= BELIEVED:
                 break
-        self.members_: tuple[Member, ...] = (member,)
-        scale = spreads(self._joints(self._sample(task)))
-        self.pool_ = Pool(1.0 / scale, np.zeros(task.n_classes))
-        self.evaluation_: Evaluation | None = None
-        self.unlabeled_help_ = UnlabeledHelp(None, None, float(not member.supervised))
+        scale = spreads(_joints((member,), task.sample))
+        pool = Pool(1.0 / scale, np.zeros(task.n_classes))
+        weight = float(not member.supervised)
+        return Found((member,), pool, UnlabeledHelp(None, None, weight), None)
 
-    def _sample(self, task: Task) -> Any:
-        """Return the words of some of the texts."""
-        return task.counts[np.unique(np.linspace(0, task.texts - 1, SAMPLE).astype(np.intp))]
-
-    def _pool(self, task: Task, judged: Judged) -> None:
-        """Weigh the members, and keep those that count."""
-        self.members_ = members = tuple(member for member, _ in self._fits(task, VIEWS))
-        alone = all(member.supervised for member in members)
-        joints = self._joints(self._sample(task))
-        scale = spreads(joints)
+    def _pooled(self, task: Task, judged: Judged) -> Found | None:
+        """Weigh the members by what they say of hidden labels; None if these are of few classes."""
+        members = tuple(member for member, _ in self._fits(task, VIEWS))
         own = np.array([member.supervised for member in members])
+        alone = bool(own.all())
+        joints = _joints(members, task.sample)
+        scale = spreads(joints)
         likely = np.array([VIEWS[member.view].expected for member in members])
-        pooled = ~own | [alone or VIEWS[member.view].beside for member in members]
+        beside = np.array([alone or VIEWS[member.view].beside for member in members])
         expected = likely * (alone | ~own)
         shares = Pool(expected / scale, np.zeros(task.n_classes)).posterior(joints).mean(axis=0)
-
-        def weigh(chosen: npt.NDArray[np.bool_], expected: Array) -> Array:
-            weights, said = np.zeros(len(members)), judged.joints[:, :, chosen]
-            weights[chosen] = learn(said, judged.truth, expected[chosen], scale[chosen], shares)
-            return weights
-
-        weights = weigh(pooled, expected)
-        found, used, supervised = _evaluation(weights, judged), not alone, None
-        if not alone:
-            without = weigh(own, likely)
-            supervised = _evaluation(without, judged)
-            if self.unlabeled_weight == "auto":
-                used = found.log_loss <= supervised.log_loss
-        self.unlabeled_help_ = UnlabeledHelp(supervised, found, float(used))
-        if not (used or alone):
-            assert supervised is not None
-            weights, found = without, supervised
-        self.evaluation_ = found
+        if not judged.covers(shares):
+            return None
+        with_them = judged.pooled(~own | beside, expected, scale, shares)
+        if alone:
+            weights, found, _ = with_them
+            told = UnlabeledHelp(found, None, 0.0)
+        else:
+            without = judged.pooled(own, likely, scale, shares)
+            used = self.unlabeled_weight != "auto" or with_them.loss < without.loss
+            weights, found, _ = with_them if used else without
+            told = UnlabeledHelp(without.evaluation, with_them.evaluation, float(used))
         counts = weights > 0
-        self.members_ = tuple(m for m, used in zip(members, counts, strict=True) if used)
-        self.pool_ = Pool(weights[counts], np.zeros(task.n_classes))
-
-    def _transduce(self, task: Task) -> None:
-        """Say what the texts of the fit are."""
-        counts, labels = task.counts[: task.texts], task.labels
-        distributions = self.pool_.posterior(self._joints(counts))
-        if labels.evidence is not None:
-            distributions = distributions * np.exp(labels.evidence[: task.texts])
-            distributions /= distributions.sum(axis=1, keepdims=True)
-        codes = labels.codes[: task.texts]
-        distributions[codes >= 0] = np.eye(task.n_classes)[codes[codes >= 0]]
-        self.label_distributions_ = distributions
-        self.class_shares_ = distributions.mean(axis=0)
-        self.transduction_ = self.classes_[distributions.argmax(axis=1)]
-
-    def _joints(self, counts: Any) -> Array:
-        """Return log p(x, y) by each member, (n, K, C)."""
-        return np.stack([member.joint(counts) for member in self.members_], axis=2)
+        kept = tuple(m for m, counted in zip(members, counts, strict=True) if counted)
+        return Found(kept, Pool(weights[counts], np.zeros(task.n_classes)), told, found)
 
     def _joint(self, X: Any) -> Array:
         check_is_fitted(self, "pool_")
-        with engine.kernel_threads(self.n_jobs):
-            return self.pool_.joint(self._joints(self.vectorizer_.transform(X)))
+        with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs):
+            return self.pool_.joint(_joints(self.members_, self.vectorizer_.transform(X)))
 
     def predict_proba(self, X: Any) -> Array:
         """Return p(y | text) of each text and class.
@@ -520,10 +512,11 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         k, words = place(label, names), self.vectorizer_.get_feature_names_out()
         odds, share = np.zeros(len(words)), np.zeros(len(words))
         others = np.arange(len(names)) != k
+        shares = np.maximum(self.class_shares_, 1e-6) * others
+        shares = shares / max(shares.sum(), 1e-6)
         for member, weight in zip(self.members_, self.pool_.weights, strict=True):
             columns, log_p = member.weights.columns_, member.model.feature_log_prob_
-            rest = logsumexp(log_p[others], axis=0, b=self.class_shares_[others, None])
-            rest -= log(self.class_shares_[others].sum())
+            rest = logsumexp(log_p[others], axis=0, b=shares[others, None])
             said = member.weights.weights_ * (log_p[k] - rest)  # as log(1 + 1.7 times)
             odds[columns] += weight * said
             share[columns] += np.exp(log_p[k])
@@ -582,17 +575,27 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         array([0.26, 0.74])
         """
         shares = adapted_shares(self.predict_proba(X), self.class_shares_)
-        other = copy(self)
-        shift = log(shares) - log(self.class_shares_)
+        other, never = copy(self), self.class_shares_ == 0
+        shift = np.where(never, 0.0, log(shares) - log(np.where(never, 1.0, self.class_shares_)))
         other.pool_ = replace(self.pool_, shift=self.pool_.shift + shift)
         other.class_shares_ = shares
         return other
 
 
-def _evaluation(weights: Array, judged: Judged) -> Evaluation:
-    """Return how well a pool with these weights finds hidden labels."""
-    K = judged.joints.shape[1]
-    return Evaluation.of(Pool(weights, np.zeros(K)).posterior(judged.joints), judged.truth)
+def _joints(members: tuple[Member, ...], counts: Any) -> Array:
+    """Return log p(x, y) by each member, (n, K, C)."""
+    return np.stack([member.joint(counts) for member in members], axis=2)
+
+
+def _distributions(task: Task, found: Found) -> Array:
+    """Return p(y | text) of the texts of a fit, with what is known of their labels."""
+    labels, n = task.labels, task.texts
+    joint = found.pool.joint(_joints(found.members, task.counts[:n]))
+    if labels.evidence is not None:
+        joint = joint + labels.evidence[:n]
+    p, codes = normalize(joint)[0], labels.codes[:n]
+    p[codes >= 0] = np.eye(task.n_classes)[codes[codes >= 0]]
+    return p
 
 
 def _check_words(words: list[str], counts: Any, n: int) -> None:

@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from tacit import engine
 from tacit.labels import encode
 from tacit.numerics import Array, log
 
@@ -100,8 +101,9 @@ class TermWeights(TransformerMixin, BaseEstimator):
         X = X if sparse.issparse(X) else sparse.csr_array(X)
         if X.nnz and X.data.min() < 0:
             raise ValueError("Negative values in data passed to TermWeights: counts are expected.")
-        if X.nnz and not X.data.all():
+        if engine.has_duplicates(X) or (X.nnz and not X.data.all()):
             X = X.copy()
+            X.sum_duplicates()
             X.eliminate_zeros()
         return X
 
@@ -216,7 +218,7 @@ def telling(X: Any, codes: npt.NDArray[np.intp], n: int) -> npt.NDArray[np.intp]
     known = np.flatnonzero(codes >= 0)
     own, classes = X[known], codes[known]
     rows = np.bincount(own.indices, minlength=X.shape[1])
-    for least in (2, 1, 0):  # what one row has tells little: it is not looked at if there is enough
+    for least in (2, 1):  # what one row has tells little: it is not looked at if there is enough
         columns = np.flatnonzero(rows >= least)
         if len(columns) >= n:
             break
