@@ -13,7 +13,7 @@ from sklearn.model_selection import cross_val_score
 
 import tacit
 from tacit import TextClassifier, engine, pooling
-from tacit.evaluation import Judged, choose
+from tacit.evaluation import Judged
 from tacit.modelfile import ModelFileError
 from tacit.text import CountVectorizer
 from tacit.tuning import SemiSupervisedSplit
@@ -374,7 +374,8 @@ def test_models_are_compared_by_the_same_shares():
     truth = np.arange(40) % 2
     right = np.eye(2)[truth] * 1.4
     always = np.tile([5.0, 0.0], (40, 1))
-    judged = Judged.of([np.stack([right, always], axis=2)], [truth])
-    weight, told, _ = choose((0.0, 1.0), judged, np.array([0.5, 0.5]))
-    assert weight == 0.0
-    assert told.supervised.accuracy == 1.0
+    said = np.stack([right, always], axis=2)
+    judged = Judged.of([said[:20], said[20:]], [truth[:20], truth[20:]])
+    alone, other = judged.each(np.array([0.5, 0.5]))
+    assert alone.loss < other.loss
+    assert alone.evaluation.accuracy == 1.0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from numbers import Real
 from typing import Any, ClassVar, Self, cast
 
@@ -13,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from tacit import em, engine
 from tacit.counterparts import HasCounterpart
-from tacit.evaluation import UnlabeledHelp, choose, judge
+from tacit.evaluation import Judged, UnlabeledHelp, judge
 from tacit.families import Family, Multinomial
 from tacit.kinds import (
     BernoulliKind,
@@ -40,8 +42,11 @@ __all__ = [
     "TableClassifier",
 ]
 
-# Weights of rows without a label that a table's classifier tries.
-WEIGHTS = (0.0, 0.1, 1.0)
+# What a table's classifier tries: smoothing, and weights of rows without a label; and the weight
+# where nothing can be tried.
+ALPHAS = (1.0, 0.1, 0.01, 0.001)
+WEIGHTS = (0.1, 1.0)
+UNTRIED = 0.1
 # Rounds with short rows, and the rise in nats a row that ends them.
 WARM_UP = 8
 WARM_UP_TOL = 1e-3
@@ -335,7 +340,7 @@ class TableClassifier(DiscreteClassifier, TableKind):
         Weight of each row of whose label nothing is known; 0 leaves them out of the fit. "auto" is
         that of 0, 0.1 and 1 with the least log-loss where labels were hidden, 5 times a fifth.
         Where no class has two labels, none can be hidden, and it is 0.1. "auto" also sets
-        `temperature_`.
+        `temperature_` and, with alpha="auto", `alpha_`.
     %(em_parameters)s
 
     Attributes
@@ -346,6 +351,9 @@ class TableClassifier(DiscreteClassifier, TableKind):
     temperature_ : float
         By which log-odds are divided, so that probabilities are right where labels were hidden:
         naive Bayes is too sure of itself where columns hang together. 1 unless "auto".
+    alpha_ : float
+        The smoothing of categories: that of 1, 0.1, 0.01 and 0.001 with the least log-loss where
+        labels were hidden, if `alpha` and `unlabeled_weight` are "auto".
     label_name_ : str or None
         The name of `y`, if it had one.
     %(label_attributes)s
@@ -370,6 +378,7 @@ class TableClassifier(DiscreteClassifier, TableKind):
       together     +4.558
     """
 
+    alpha: Any = "auto"
     unlabeled_weight: Any = "auto"
 
     _saved: ClassVar[dict[str, Any]] = {
@@ -377,10 +386,15 @@ class TableClassifier(DiscreteClassifier, TableKind):
         "label_name_": str | None,
         "unlabeled_help_": UnlabeledHelp,
         "temperature_": float,
+        "alpha_": float,
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "unlabeled_weight": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
     }
+
+    def _smoothing(self) -> float:
+        return getattr(self, "alpha_", 1.0) if self.alpha == "auto" else float(self.alpha)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to rows of which all, some or none are labelled.
@@ -409,23 +423,51 @@ class TableClassifier(DiscreteClassifier, TableKind):
         for name in ("unlabeled_help_", "_cut_short"):  # what a fit before left
             self.__dict__.pop(name, None)
         self.temperature_ = 1.0
+        self.alpha_ = 1.0 if self.alpha == "auto" else float(self.alpha)
         if self.unlabeled_weight != "auto":
             return float(self.unlabeled_weight)
         if (labels.codes < 0).all():
             return 1.0
-        table = Prepared(self._columns, self.feature_names_in_, X)
-        quick = clone(self).set_params(tol=max(self.tol, 1e-3), warm_start=False)
-        weights = WEIGHTS if labels.unknown.any() else WEIGHTS[:1]
         try:
-            tried = [clone(quick).set_params(unlabeled_weight=w) for w in weights]
-            chosen, found, self.temperature_ = choose(weights, *judge(tried, table, labels, weight))
+            return self._settle(X, labels, weight)
         except KeyboardInterrupt:  # what is found at once is better than nothing
             self._cut_short = True
             self.unlabeled_help_ = UnlabeledHelp(None, None, 0.0)
             return 0.0
-        if len(weights) > 1:
-            self.unlabeled_help_ = found
-        return chosen
+
+    def _settle(self, X: Any, labels: Labels, weight: Array) -> float:
+        """Settle alpha, the temperature and what rows without a label weigh, by hidden labels."""
+        table = Prepared(self._columns, self.feature_names_in_, X)
+        quick = clone(self).set_params(tol=max(self.tol, 1e-3), warm_start=False)
+
+        def tried(alphas: Sequence[Any], weights: Sequence[float]) -> tuple[Judged | None, Array]:
+            pairs = product(alphas, weights)
+            each = [clone(quick).set_params(alpha=a, unlabeled_weight=w) for a, w in pairs]
+            return judge(each, table, labels, weight)
+
+        counted = any(column.kind in ("category", "yes/no") for column in self._columns)
+        alphas = ALPHAS if self.alpha == "auto" and counted else [self.alpha_]
+        judged, shares = tried(alphas, [0.0])
+        unknown = bool(labels.unknown.any())
+        if judged is None or not judged.covers(shares):
+            if unknown:
+                self.unlabeled_help_ = UnlabeledHelp(None, None, UNTRIED)
+            return UNTRIED if unknown else 0.0
+        alone = judged.each(shares)
+        first = int(np.argmin([one.loss for one in alone]))
+        best, used, self.alpha_ = alone[first], 0.0, float(alphas[first])
+        if unknown:
+            judged, _ = tried([self.alpha_], WEIGHTS)
+            assert judged is not None
+            found = judged.each(shares)
+            place = int(np.argmin([one.loss for one in found]))
+            other, without = found[place], best.evaluation
+            if other.loss < best.loss:
+                best, used = other, WEIGHTS[place]
+            self.unlabeled_help_ = UnlabeledHelp(without, other.evaluation, used)
+        # Naive Bayes is too sure of itself, never too modest.
+        self.temperature_ = 1.0 / min(float(best.weights.max()), 1.0)
+        return used
 
     @property
     def _sharpness(self) -> float:

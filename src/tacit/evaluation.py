@@ -24,7 +24,6 @@ __all__ = [
     "Judged",
     "UnlabeledHelp",
     "Weighed",
-    "choose",
     "cross_validate",
     "folds",
     "judge",
@@ -33,8 +32,11 @@ __all__ = [
 BINS = 15
 # Nats beyond which a class is impossible, and how far beyond does not matter.
 MOST = 700.0
-# Hidden labels decide if their classes make up so much of all rows; else this is the weight.
-COVERED, UNTRIED = 0.8, 0.1
+# What is compared is the log-loss with so much of every probability spread evenly, so that a single
+# row that a model is wrongly sure of does not decide.
+DOUBT = 0.05
+# Hidden labels decide if their classes make up so much of all rows.
+COVERED = 0.8
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ def folds(codes: npt.NDArray[np.intp], n: int, seed: int = 0) -> Iterator[npt.ND
 
 
 class Weighed(NamedTuple):
-    """The weights of pooled models, how good they are, and the log-loss by shares of classes."""
+    """The weights of pooled models, how good they are, and by what loss they are compared."""
 
     weights: Array
     evaluation: Evaluation
@@ -205,9 +207,14 @@ class Judged:
             held = self.fold == fold
             learnt = pooling.learn(said[~held], self.truth[~held], *given)
             p[held] = normalize(np.einsum("nkc,c->nk", said[held], learnt))[0]
-        right = np.maximum(p[np.arange(len(p)), self.truth], np.finfo(np.float64).tiny)
+        right = (1 - DOUBT) * p[np.arange(len(p)), self.truth] + DOUBT / p.shape[1]
         loss = -(pooling.even_out(self.truth, shares) * np.log(right)).sum()
         return Weighed(weights, Evaluation.of(p, self.truth), float(loss))
+
+    def each(self, shares: Array) -> list[Weighed]:
+        """Return each model by itself, with the temperature that is best for it."""
+        C = self.joints.shape[2]
+        return [self.pooled(one, np.ones(C), np.ones(C), shares) for one in np.eye(C, dtype=bool)]
 
 
 def judge(
@@ -234,27 +241,6 @@ def judge(
         joints.append(np.stack(said, axis=2))
         truth.append(labels.codes[held])
     return Judged.of(joints, truth), np.mean(shares[1:] or shares, axis=0)
-
-
-def choose(
-    weights: Sequence[float], judged: Judged | None, shares: Array
-) -> tuple[float, UnlabeledHelp, float]:
-    """Return the weight of rows without a label that hidden labels speak for.
-
-    It is that of the least log-loss, with the temperature that is best for each; where too few
-    could be hidden, 0.1. Also returns what was found without such rows and with the best weight
-    for them, and the temperature.
-    """
-    if judged is None or not judged.covers(shares):
-        weight = UNTRIED if len(weights) > 1 else 0.0
-        return weight, UnlabeledHelp(None, None, weight), 1.0
-    one = np.ones(len(weights))
-    found = [judged.pooled(mask, one, one, shares) for mask in np.eye(len(weights), dtype=bool)]
-    best = min(range(len(found)), key=lambda i: found[i].loss)
-    others = min(found[1:], key=lambda one: one.loss, default=None)
-    told = UnlabeledHelp(found[0].evaluation, others and others.evaluation, weights[best])
-    sharpness = min(float(found[best].weights[best]), 1.0)  # naive Bayes is never too modest
-    return weights[best], told, 1.0 / sharpness
 
 
 def _alone(classifier: Any, labels: Labels) -> Any:

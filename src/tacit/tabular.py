@@ -79,6 +79,10 @@ class TableKind(EMEstimator):
         check_is_fitted(self)
         return self._columns
 
+    def _smoothing(self) -> float:
+        """Return the smoothing of categories."""
+        return self.alpha
+
     def _groups(self, columns: Iterable[Column] | None = None) -> Iterator[Group]:
         """Yield the columns that are used; each text and each number has a family of its own."""
         of: dict[str, list[Column]] = {}
@@ -88,10 +92,10 @@ class TableKind(EMEstimator):
             yield Group(f"text {column.name}", Multinomial(self.word_alpha), [column])
         if "category" in of:
             sizes = [len(column.categories) for column in of["category"]]
-            family: Family = Categorical(self.alpha, sizes, "missing")
+            family: Family = Categorical(self._smoothing(), sizes, "missing")
             yield Group("categories", family, of["category"])
         if "yes/no" in of:
-            yield Group("yes/no", Bernoulli(self.alpha, None), of["yes/no"])
+            yield Group("yes/no", Bernoulli(self._smoothing(), None), of["yes/no"])
         for column in of.get("number", []):
             yield Group(f"number {column.name}", Gaussian(self.var_smoothing), [column])
 
