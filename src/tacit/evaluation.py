@@ -207,7 +207,7 @@ class Judged:
             held = self.fold == fold
             learnt = pooling.learn(said[~held], self.truth[~held], *given)
             p[held] = normalize(np.einsum("nkc,c->nk", said[held], learnt))[0]
-        right = (1 - DOUBT) * p[np.arange(len(p)), self.truth] + DOUBT / p.shape[1]
+        right = (1 - DOUBT) * p[np.arange(len(p)), self.truth] + DOUBT / len(shares)
         loss = -(pooling.even_out(self.truth, shares) * np.log(right)).sum()
         return Weighed(weights, Evaluation.of(p, self.truth), float(loss))
 
