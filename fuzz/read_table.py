@@ -5,6 +5,7 @@ Run by `make fuzz`. The first byte of an input chooses the format, the next ones
 
 import contextlib
 import gzip
+import io
 import sys
 import tempfile
 from pathlib import Path
@@ -14,11 +15,14 @@ import atheris
 import polars
 
 from tacit import tables
-from tacit.tables import columnar, delimited, jsonlines, textfiles
+from tacit.tables import arrowfile, columnar, delimited, jsonlines, parquetfile, textfiles
 
 # One by one: imports of an editable install are not seen.
-for module in (tables, columnar, delimited, jsonlines, textfiles):
-    for function in [f for f in vars(module).values() if isinstance(f, FunctionType)]:
+for place in (
+    *(tables, columnar, delimited, jsonlines, textfiles),
+    *(arrowfile, arrowfile.Table, parquetfile, parquetfile.Reader),
+):
+    for function in [f for f in vars(place).values() if isinstance(f, FunctionType)]:
         atheris.instrument_func(function)
 
 NAMES = ("a", "a.csv", "a.tsv", "a.jsonl", "a.parquet", "a.arrow")
@@ -33,13 +37,23 @@ TEXTS = {
 
 
 def seeds(directory: Path) -> None:
-    """Write one small file of every format, to begin with."""
-    frame = polars.DataFrame({"id": [1, 2, None], "text": ["a", "b", "c" * 20], "x": [0.5, 2, 3]})
-    for name in ("a.parquet", "a.arrow"):
-        tables.write(frame, directory / name)
-    for name in NAMES:
-        content = TEXTS.get(name) or (directory / name).read_bytes()
-        (directory / name).write_bytes(bytes([NAMES.index(name), 0, 0, 9]) + content)
+    """Write small files of every format, to begin with."""
+    frame = polars.DataFrame(
+        {
+            "id": [1, 2, None],
+            "text": ["a", "b", "c" * 20],
+            "x": [0.5, 2, 3],
+            "kind": polars.Series(["p", None, "q"], dtype=polars.Categorical),
+            "nested": [{"a": [True]}, {"a": []}, None],
+        }
+    )
+    files = list(TEXTS.items())
+    for compression in ("uncompressed", "lz4", "zstd"):
+        for name, write in (("a.parquet", frame.write_parquet), ("a.arrow", frame.write_ipc)):
+            write(file := io.BytesIO(), compression=compression)
+            files.append((name, file.getvalue()))
+    for number, (name, content) in enumerate(files):
+        (directory / str(number)).write_bytes(bytes([NAMES.index(name), 0, 0, 9]) + content)
 
 
 def read(data: bytes) -> None:
@@ -50,6 +64,7 @@ def read(data: bytes) -> None:
     textfiles.PIECE = 1 + data[3]
     delimited.BLOCK = jsonlines.BLOCK = 1 + data[3] % 4
     path = DIRECTORY / NAMES[data[0] % len(NAMES)]
+    path.unlink(missing_ok=True)  # a thread of polars may still read what it mapped before
     path.write_bytes(data[4:])
     settings = {
         "encoding": ENCODINGS[data[1] % len(ENCODINGS)],

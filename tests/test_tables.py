@@ -1,22 +1,28 @@
 """Tables in files: what is written is read again, and what is broken is said in one line."""
 
+import base64
 import csv
 import gzip
 import io
 import json
 import os
+import re
+import struct
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tacit import tables
-from tacit.tables import TableError, delimited, jsonlines, textfiles
+from tacit.tables import TableError, arrowfile, columnar, delimited, jsonlines, textfiles
+from tacit.tables.parquetfile import parquet_claims
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 FILES = ["a.csv", "a.tsv", "a.jsonl", "a.csv.gz", "a.parquet", "a.arrow"]
@@ -303,6 +309,241 @@ def test_broken_files(tmp_path, case):
         assert "\n" not in str(caught.value)
         assert str(caught.value).startswith(str(path))
     assert csv.field_size_limit() == usual
+
+
+NESTED = pl.DataFrame(
+    {
+        "text": ["a", "é" * 30, None, ""] * 3,
+        "long": ["é" * 1000] * 12,  # which is in the header of a page, too
+        "category": pl.Series(["p", None, "q", "p"] * 3, dtype=pl.Categorical),
+        "enum": pl.Series(["p", None, "q", "p"] * 3, dtype=pl.Enum(["p", "q"])),
+        "null": [None] * 12,
+        "list": [["a"], [], None, ["b" * 20, None]] * 3,
+        "array": pl.Series([[1, 2]] * 12, dtype=pl.Array(pl.Int8, 2)),
+        "struct": [{"x": 1.5, "y": [True]}, {"x": None, "y": []}, None, {"x": 2.0, "y": None}] * 3,
+        "binary": [b"x" * 20, None, b"", b"y"] * 3,
+    }
+)
+
+
+def arrow_bytes(frame, **options):
+    frame.write_ipc(file := io.BytesIO(), **options)
+    return file.getvalue()
+
+
+def parquet_bytes(frame, **options):
+    frame.write_parquet(file := io.BytesIO(), **options)
+    return file.getvalue()
+
+
+def pyarrow_bytes(table, rows=None, **options):
+    file = pa.BufferOutputStream()
+    written = pa.ipc.IpcWriteOptions(unify_dictionaries=True, **options)
+    with pa.ipc.new_file(file, table.schema, options=written) as writer:
+        writer.write_table(table, rows)
+    return file.getvalue().to_pybytes()
+
+
+def pyarrow_parquet_bytes(table, **options):
+    pa.parquet.write_table(table, file := io.BytesIO(), **options)
+    return file.getvalue()
+
+
+WRITERS = [
+    *[
+        (arrow_bytes, {"compression": compression, "compat_level": level, "record_batch_size": 5})
+        for compression in ("uncompressed", "lz4", "zstd")
+        for level in (pl.CompatLevel.newest(), pl.CompatLevel.oldest())
+    ],
+    *[
+        (parquet_bytes, {"compression": compression, "row_group_size": 5})
+        for compression in ("uncompressed", "snappy", "gzip", "brotli", "lz4", "zstd")
+    ],
+    (pyarrow_bytes, {"rows": 5}),
+    (pyarrow_bytes, {"compression": "lz4"}),
+    (pyarrow_bytes, {"compression": "zstd"}),
+    (pyarrow_bytes, {"use_legacy_format": True}),
+    (pyarrow_bytes, {"metadata_version": pa.ipc.MetadataVersion.V4}),
+    (pyarrow_parquet_bytes, {"row_group_size": 5}),
+    (pyarrow_parquet_bytes, {"data_page_size": 1, "write_page_index": True}),
+    (pyarrow_parquet_bytes, {"data_page_version": "2.0", "compression": "zstd"}),
+    (pyarrow_parquet_bytes, {"use_dictionary": False, "write_page_checksum": True}),
+]
+
+
+@pytest.mark.parametrize(("written", "options"), WRITERS)
+def test_columnar_files_of_all_writers(tmp_path, written, options):
+    frame, path = NESTED, tmp_path / ("a.parquet" if "parquet" in written.__name__ else "a.arrow")
+    if written is pyarrow_parquet_bytes:
+        frame = frame.drop("category", "enum")  # which become text
+    for part in (frame, frame[3:8], frame[:1]):
+        table = part.to_arrow() if "pyarrow" in written.__name__ else part
+        assert tables.read(write(path, written(table, **options))).equals(part)
+        path.unlink()
+    with pytest.raises(TableError, match="has no rows"):
+        tables.read(write(path, written(table[:0], **options)))
+
+
+NUMBERS = pl.DataFrame({"a": [0.0] * 1001})  # 8008 bytes of 8064, and what compresses well
+
+
+def claiming(content, old, new, kind="<q"):
+    """Change a number in a file, where it is first."""
+    assert struct.pack(kind, old) in content
+    return content.replace(struct.pack(kind, old), struct.pack(kind, new), 1)
+
+
+def many_times_nested():
+    """Return a file of 2^30 columns: the two in each of them are one and the same."""
+    kind = pa.int8()
+    for _ in range(30):
+        kind = pa.struct({"a": kind, "b": pa.int8()})
+    content = pyarrow_bytes(pa.schema({"a": kind}).empty_table())
+    start = len(content) - 10 - struct.unpack("<i", content[-10:-6])[0]
+    footer = bytearray(content[start:-10])
+    (field,) = arrowfile.Table(bytes(footer)).table(1).tables(1)
+    while children := list(field.tables(5)):
+        assert len(children) == 2
+        place = field._place(5)
+        first = place + struct.unpack_from("<I", footer, place)[0] + 4
+        struct.pack_into("<I", footer, first + 4, children[0].at - first - 4)
+        field = children[0]
+    return content[:start] + bytes(footer) + content[-10:]
+
+
+def wide_arrays():
+    """Return a file of missing arrays, a million values each by the schema of Arrow in it."""
+    content = parquet_bytes(pl.DataFrame({"a": [None] * 1000}, schema={"a": pl.Array(pl.Int8, 77)}))
+    (text,) = re.findall(rb"[A-Za-z0-9+/]{100,}=*", content)
+    schema = claiming(base64.b64decode(text), 77, 1 << 20, "<i")
+    return content.replace(text, base64.b64encode(schema))
+
+
+def deep(depth):
+    kind = pl.Int8
+    for _ in range(depth):
+        kind = pl.List(kind)
+    return pl.DataFrame({"a": [None]}, schema={"a": kind})
+
+
+ARROW, PARQUET = arrow_bytes(NUMBERS, compression="uncompressed"), parquet_bytes(NUMBERS)
+# What polars would end the process over, most of it.
+CLAIMS = {
+    "stream.arrow": (b"\xff\xff\xff\xff" + bytes(20), "it is an Arrow stream"),
+    "old.feather": (b"FEA1" + bytes(20), "Feather of version 1"),
+    "cut.arrow": (ARROW[:-1], "does not end with ARROW1, so it is cut short"),
+    "footer.arrow": (ARROW[:-10] + struct.pack("<i", 1 << 30) + b"ARROW1", "its footer lies outs"),
+    "negative.arrow": (ARROW[:-10] + struct.pack("<i", -1) + b"ARROW1", "its footer lies outside"),
+    "buffer.arrow": (claiming(ARROW, 8008, 1 << 60), "a buffer lies outside of its batch"),
+    "negative buffer.arrow": (claiming(ARROW, 8008, -8), "a buffer lies outside of its batch"),
+    "body.arrow": (claiming(ARROW[::-1], 8064, 1 << 60, ">q")[::-1], "batches do not fit in"),
+    "values.arrow": (claiming(ARROW, 1001, 1 << 60), "it claims 144,115,188,07"),
+    "nodes.arrow": (
+        ARROW.replace(struct.pack("<q", 1001), struct.pack("<q", 1 << 60)),
+        "it claims 288,230,376,15",
+    ),
+    **{
+        f"{compression}.arrow": (
+            claiming(arrow_bytes(NUMBERS, compression=compression), 8008, 1 << 60),
+            "a buffer claims more than it can become",
+        )
+        for compression in ("lz4", "zstd")
+    },
+    "deep.arrow": (arrow_bytes(deep(65)), "nested more than 64 deep"),
+    "nested.arrow": (many_times_nested(), "more columns than room"),
+    "no columns.arrow": (pyarrow_bytes(pa.table({"a": [1]}).select([])), "has no (rows|columns)"),
+    "cut.parquet": (PARQUET[:-1], "does not end with PAR1, so it is cut short"),
+    "footer.parquet": (PARQUET[:-8] + struct.pack("<i", 1 << 30) + b"PAR1", "its footer lies outs"),
+    # The number of values in the header of a page: 1001 and -1001, as Thrift writes them.
+    "page.parquet": (PARQUET.replace(b"\x15\xd2\x0f", b"\x15\xd1\x0f", 1), "missing or negative"),
+    # A thousand missing values of 20,000 bytes each, and of a million.
+    "fixed.parquet": (
+        pyarrow_parquet_bytes(pa.table({"a": pa.nulls(1000, pa.binary(20_000))})).replace(
+            b"\x15\xc0\xb8\x02", b"\x15\xfe\xff\x7f"
+        ),
+        "it claims 1,0",
+    ),
+    "array.parquet": (wide_arrays(), "it claims 1,048,576,000"),
+    "deep.parquet": (parquet_bytes(deep(65)), "nested more than 64 deep"),
+}
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_columnar_files_that_claim_too_much(tmp_path, name):
+    content, message = CLAIMS[name]
+    path = write(tmp_path / name, content)
+    for reading in (tables.read, lambda path: list(tables.batches(path))):
+        with pytest.raises(TableError, match=message) as caught:
+            reading(path)
+        assert str(caught.value).startswith(str(path))
+
+
+def test_columnar_files_larger_than_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(columnar, "memory", lambda: 5000)
+    for name, content in {
+        "a.arrow": arrow_bytes(NUMBERS, compression="zstd", record_batch_size=500),
+        "a.parquet": parquet_bytes(NUMBERS, row_group_size=500),
+    }.items():
+        path = write(tmp_path / name, content)
+        with pytest.raises(TableError, match=r"it claims [5-9],\d\d\d bytes of memory"):
+            tables.read(path)
+        assert pl.concat(tables.batches(path)).equals(NUMBERS)
+    with pytest.raises(TableError, match=r"it claims [5-9],\d\d\d bytes of memory"):
+        list(tables.batches(write(tmp_path / "b.parquet", PARQUET)))
+
+
+def test_only_descriptions_are_checked():
+    """What is read of a file does not grow with its columns."""
+
+    class Counted(io.BytesIO):
+        count = 0
+
+        def read(self, size=-1):
+            found = super().read(size)
+            self.count += len(found)
+            return found
+
+    frame = pl.DataFrame({"a": range(100_000), "b": ["text" * 5] * 100_000})
+    for claims, content in (
+        (arrowfile.arrow_claims, arrow_bytes(frame, compression="uncompressed")),
+        (arrowfile.arrow_claims, arrow_bytes(frame, compression="zstd")),
+        (parquet_claims, parquet_bytes(frame)),
+    ):
+        file = Counted(content)
+        assert all(claim >= 0 for claim in claims(file))
+        assert file.count < 20_000
+
+
+def test_damaged_columnar_files(tmp_path):
+    """Cut short anywhere or with any byte changed, a file is read or refused."""
+    frame = NESTED[:4].select("text", "category", "list")
+    write(tmp_path / "a.arrow", arrow_bytes(frame, compression="zstd"))
+    write(tmp_path / "a.parquet", parquet_bytes(frame))
+    code = f"""
+import pathlib, random
+draw = random.Random(0)
+for path in sorted(pathlib.Path({str(tmp_path)!r}).iterdir()):
+    content = path.read_bytes()
+    damaged = [content[:end] for end in range(len(content))]
+    for _ in range(300):
+        at = draw.randrange(len(content))
+        damaged.append(content[:at] + bytes([draw.randrange(256)]) + content[at + 1 :])
+    read = refused = 0
+    for new in damaged:
+        path.unlink()  # a thread of polars may still read what it mapped before
+        path.write_bytes(new)
+        try:
+            tables.read(path)
+            read += 1
+        except tables.TableError as error:
+            assert str(error).startswith(str(path))
+            refused += 1
+    print(read, refused)
+"""
+    for line in piped(b"", code).splitlines():
+        read, refused = map(int, line.split())
+        assert read > 100
+        assert refused > 1000
 
 
 def test_files_that_are_not_there(tmp_path):

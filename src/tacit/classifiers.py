@@ -47,6 +47,8 @@ __all__ = [
 ALPHAS = (1.0, 0.1, 0.01, 0.001)
 WEIGHTS = (0.1, 1.0)
 UNTRIED = 0.1
+# Nats by which hidden labels must speak for less smoothing, or for rows without a label.
+MARGIN = 1.0
 # Rounds with short rows, and the rise in nats a row that ends them.
 WARM_UP = 8
 WARM_UP_TOL = 1e-3
@@ -454,7 +456,7 @@ class TableClassifier(DiscreteClassifier, TableKind):
                 self.unlabeled_help_ = UnlabeledHelp(None, None, UNTRIED)
             return UNTRIED if unknown else 0.0
         alone = judged.each(shares)
-        first = int(np.argmin([one.loss for one in alone]))
+        first = int(np.argmin([alone[0].loss - MARGIN, *(one.loss for one in alone[1:])]))
         best, used, self.alpha_ = alone[first], 0.0, float(alphas[first])
         if unknown:
             judged, _ = tried([self.alpha_], WEIGHTS)
@@ -462,7 +464,7 @@ class TableClassifier(DiscreteClassifier, TableKind):
             found = judged.each(shares)
             place = int(np.argmin([one.loss for one in found]))
             other, without = found[place], best.evaluation
-            if other.loss < best.loss:
+            if other.loss < best.loss - MARGIN:
                 best, used = other, WEIGHTS[place]
             self.unlabeled_help_ = UnlabeledHelp(without, other.evaluation, used)
         # Naive Bayes is too sure of itself, never too modest.

@@ -209,7 +209,7 @@ class TableKind(EMEstimator):
         --------
         >>> from tacit import TableClassifier
         >>> table = {"colour": ["red", "red", "blue", "blue"], "hot": ["yes", "yes", "no", "yes"]}
-        >>> model = TableClassifier().fit(table, ["stop", "stop", "go", "go"])
+        >>> model = TableClassifier(alpha=1).fit(table, ["stop", "stop", "go", "go"])
         >>> print(model.explain({"colour": "blue", "hot": "yes"}))
         go (probability 0.667) rather than stop
           before       +0.000

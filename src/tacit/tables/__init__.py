@@ -313,6 +313,8 @@ def _frames(
         first = next(frames, None)
         if first is None:
             raise TableError(f"{source.name} has no rows: expected at least one.")
+        if not first.columns:
+            raise TableError(f"{source.name} has no columns: expected at least one.")
         check_names(first.columns, source.name)
         yield first
         yield from frames

@@ -8,6 +8,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import IO, TYPE_CHECKING, Any
 
+from tacit.tables.arrowfile import arrow_claims
+from tacit.tables.claims import DamagedError, memory
+from tacit.tables.parquetfile import parquet_claims
 from tacit.tables.textfiles import Opened, TableError
 
 if TYPE_CHECKING:
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNAR", "polars_errors", "read_columnar", "write_columnar"]
 
 COLUMNAR = {"parquet": "Parquet", "arrow": "Arrow"}
+# Bytes of memory that any file may claim, and one of many bytes for each of them: 100 million times
+# the same number are 17,000 for each.
+MOST_CLAIMED, MOST_EXPANDED = 1 << 28, 1 << 16
 
 
 @contextmanager
@@ -38,11 +44,26 @@ def read_columnar(source: Opened, kind: str, rows: int | None) -> Iterator[pl.Da
     scan: Any = pl.scan_parquet if kind == "parquet" else pl.scan_ipc
     on_disk = nullcontext(source.stream) if source.plain else source.on_disk()
     problem = f"{source.name} is damaged or not a file of {COLUMNAR[kind]}: write or fetch it anew"
-    with on_disk as file, polars_errors(problem, OSError):
+    with on_disk as file, polars_errors(problem, OSError, DamagedError):
+        _check_claims(file, kind, whole=rows is None)
         start, table = 0, scan(file)
         while (frame := table.slice(start, rows).collect()).height:
             yield frame
             start += frame.height
+
+
+def _check_claims(file: IO[bytes], kind: str, whole: bool) -> None:
+    """Refuse a file that polars would end the process over, or fill the memory with."""
+    size = file.seek(0, os.SEEK_END)
+    claimed, most = 0, min(memory(), max(MOST_CLAIMED, MOST_EXPANDED * size))
+    for claim in (parquet_claims if kind == "parquet" else arrow_claims)(file):
+        claimed = claimed + claim if whole else claim
+        if claimed > most:
+            raise DamagedError(
+                f"it claims {claimed:,} bytes of memory, and for {size:,} bytes of file on this "
+                f"machine {most:,} are the most"
+            )
+    file.seek(0)
 
 
 def write_columnar(frames: Iterable[pl.DataFrame], file: IO[bytes], kind: str, problem: str) -> int:
