@@ -359,14 +359,17 @@ def on_a_terminal(arguments):
     return said.decode(), process.wait()
 
 
-def hard(path, n=3000):
-    """Write a table on which EM takes many rounds."""
+def hard(path, n=3000, texts=False):
+    """Write a table on which EM takes many rounds: categories, or texts."""
     rng = np.random.default_rng(0)
     words = np.array([f"w{i}" for i in range(400)])
     p = rng.dirichlet(np.full(400, 2.0), 3)
-    texts = [" ".join(rng.choice(words, 12, p=p[i % 3])) for i in range(n)]
+    said = np.stack([rng.choice(words, 12, p=p[i % 3]) for i in range(n)])
     y = [f"c{i % 3}" if i < 30 else "" for i in range(n)]
-    pl.DataFrame({"text": texts, "topic": y}).write_csv(path)
+    columns = {"text": [" ".join(row) for row in said]}
+    if not texts:
+        columns = {f"x{j}": [f"v{int(word[1:]) % 7}" for word in said[:, j]] for j in range(12)}
+    pl.DataFrame({**columns, "topic": y}).write_csv(path)
 
 
 def test_a_terminal_sees_the_rounds(tmp_path):
@@ -381,7 +384,6 @@ def test_a_terminal_sees_the_rounds(tmp_path):
 def test_ctrl_c_keeps_what_was_found(tmp_path):
     """It says so, writes what there is, and ends with 130."""
     path, out = tmp_path / "hard.csv", tmp_path / "out.csv"
-    hard(path)
     code = (
         "import os, signal\n"
         "from tacit.callbacks import Watch\n"
@@ -396,11 +398,13 @@ def test_ctrl_c_keeps_what_was_found(tmp_path):
     )
     options = "fill", path, "-l", "topic", "-o", out
     # While the model with and without the other rows is compared, the labels alone are kept.
-    for weight, says in (("1", "Stopped after round 5"), ("auto", "Stopped after round 1")):
+    cases = [("1", "round 5", False), ("auto", "round 1", False), ("auto", "round 1", True)]
+    for weight, says, texts in cases:
+        hard(path, texts=texts)
         command = [sys.executable, "-c", code, *map(str, options), "--unlabeled", weight]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 130, done.stderr
-        assert says in done.stderr
+        assert f"Stopped after {says}" in done.stderr
         assert "Traceback" not in done.stderr
         assert "the model keeps the parameters found so far" in done.stderr
         assert len(read(out)) == 3000

@@ -180,7 +180,7 @@ def test_text_alone_is_multinomial(labels):
     some = LABELS if labels == "some" else ["a", "b"] * 20
     counts = CountVectorizer().fit_transform(TABLE["text"])
     expected = MultinomialNB(alpha=0.01).fit(counts, some)
-    ours = TableClassifier(unlabeled_weight=1).fit({"text": TABLE["text"]}, some)
+    ours = TableClassifier(texts="counted", unlabeled_weight=1).fit({"text": TABLE["text"]}, some)
     np.testing.assert_array_equal(
         ours.predict_proba({"text": TABLE["text"]}), expected.predict_proba(counts)
     )

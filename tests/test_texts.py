@@ -147,7 +147,7 @@ def test_labelled_words_alone_and_beside_labels():
     beside = TextClassifier(word_labels={"goal": "sport"}).fit(texts, some(y, 3))
     assert (beside.transduction_ == y).mean() > 0.9
     assert beside.unlabeled_help_.em.rows == 9  # words are never hidden
-    with pytest.raises(ValueError, match=r"word_labels names \['unheard'\], which no text has"):
+    with pytest.raises(ValueError, match=r"word_labels names \['unheard'\]: expected words"):
         TextClassifier(word_labels={"unheard": "sport"}).fit(texts, y)
     with pytest.raises(ValueError, match="y has two axes"):
         TextClassifier(word_labels=words).fit(texts, np.ones((len(texts), 3)))
@@ -376,6 +376,7 @@ def test_models_are_compared_by_the_same_shares():
     always = np.tile([5.0, 0.0], (40, 1))
     said = np.stack([right, always], axis=2)
     judged = Judged.of([said[:20], said[20:]], [truth[:20], truth[20:]])
-    alone, other = judged.each(np.array([0.5, 0.5]))
+    one, shares = np.ones(2), np.array([0.5, 0.5])
+    alone, other = (judged.pooled(np.arange(2) == i, one, one, shares) for i in range(2))
     assert alone.loss < other.loss
     assert alone.evaluation.accuracy == 1.0

@@ -8,7 +8,6 @@ from tacit.classifiers import (
     GaussianNB,
     MixedNB,
     MultinomialNB,
-    TableClassifier,
 )
 from tacit.mixtures import (
     BernoulliMixture,
@@ -19,6 +18,7 @@ from tacit.mixtures import (
     TableMixture,
 )
 from tacit.modelfile import ModelFileError, load
+from tacit.tableclassifier import TableClassifier
 from tacit.texts import TextClassifier
 
 __all__ = [

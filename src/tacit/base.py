@@ -453,9 +453,11 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         prior = np.exp(self._params.class_log_prior)
         drawn = np.repeat(np.arange(len(prior)), rng.multinomial(n_samples, prior / prior.sum()))
         X = self._model.family.sample(self._params.features, self._statistics.features, drawn, rng)
-        return self._as_rows(X), drawn
+        return self._as_rows(X, drawn, rng), drawn
 
-    def _as_rows(self, drawn: Array) -> Any:
+    def _as_rows(
+        self, drawn: Array, labels: npt.NDArray[np.intp], rng: np.random.RandomState
+    ) -> Any:
         """Return drawn numbers in the form that rows have for the user."""
         return drawn
 

@@ -10,7 +10,8 @@ import datetime
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,10 @@ from scipy import sparse
 
 from tacit.cells import Cells, key
 from tacit.messages import did_you_mean
+from tacit.numerics import Array
 from tacit.text import CountVectorizer
 
-__all__ = ["KINDS", "CellError", "Column", "columns_of", "encode", "infer"]
+__all__ = ["KINDS", "CellError", "Column", "columns_of", "cut", "encode", "infer"]
 
 # What a column can be taken for; "out" means that it is left out.
 KINDS = ("text", "category", "number", "yes/no", "out")
@@ -38,6 +40,8 @@ ID = re.compile(r"(?:^|[\W_])id$|(?:^|[\W_]|[a-z])I[Dd]$")
 
 # Cells that a kind is judged by, spread evenly over the column.
 SAMPLE = 10_000
+# Into how many bins numbers are cut.
+BINS = 10
 
 
 class CellError(ValueError):
@@ -67,6 +71,8 @@ class Column:
         The categories, or what means no and yes.
     vectorizer : CountVectorizer, optional
         What counts the words of a text.
+    edges : tuple of float
+        Where the bins of a number begin and end, if it is taken for one of several.
     """
 
     name: str
@@ -74,12 +80,17 @@ class Column:
     note: str = ""
     categories: tuple[str, ...] = ()
     vectorizer: CountVectorizer | None = None
+    edges: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS or (self.kind == "text") != (self.vectorizer is not None):
+        text, cut = self.kind == "text", bool(self.edges) and self.kind != "number"
+        if self.kind not in KINDS or text != (self.vectorizer is not None) or cut:
             raise ValueError(
                 f"Column {self.name!r} of kind {self.kind!r} has what another kind has."
             )
+        rising = all(a < b for a, b in pairwise(self.edges))
+        if len(self.edges) == 1 or not rising or not np.isfinite(self.edges).all():
+            raise ValueError(f"Column {self.name!r} has bins that are none.")
         named = {"category": len(self.categories), "yes/no": 2}.get(self.kind, 0)
         if len(self.categories) != named or len(set(self.categories)) < named:
             raise ValueError(
@@ -90,6 +101,52 @@ class Column:
     def width(self) -> int:
         """How many columns of numbers it becomes."""
         return 1 if self.vectorizer is None else len(self.vectorizer.vocabulary_)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """What its cells can be, if one of several: categories, no and yes, bins of numbers."""
+        if not self.edges:
+            return self.categories
+        first, *inner, last = (f"{edge:.4g}" for edge in self.edges)
+        if not inner:
+            return (f"{first} to {last}",)
+        between = (f"{a} to {b}" for a, b in pairwise(inner))
+        return (f"below {inner[0]}", *between, f"from {inner[-1]} on")
+
+    def cut(self, block: Any, bins: bool) -> Column:
+        """Return the column with numbers cut into bins by its cells, or not."""
+        return replace(self, edges=cut(block) if bins else ()) if self.kind == "number" else self
+
+    def shaped(self, block: Any) -> Any:
+        """Return cells, as `encode` gives them, with numbers in their bins.
+
+        Examples
+        --------
+        >>> Column("size", "number", edges=(1.0, 2.0, 3.0)).shaped(np.array([[1.5], [np.nan]]))
+        array([[ 0.],
+               [nan]])
+        """
+        if not self.edges:
+            return block
+        codes = np.searchsorted(self.edges[1:-1], block, side="right")
+        return np.where(np.isnan(block), np.nan, codes)
+
+
+def cut(numbers: Array) -> tuple[float, ...]:
+    """Return edges of bins that hold about equally many numbers; none if these do not differ.
+
+    Examples
+    --------
+    >>> cut(np.array([0.0, 0.0, 1.0, 5.0, np.nan]))
+    (0.0, 0.5, 3.0, 5.0)
+    """
+    there, often = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
+    if len(there) < 2:
+        return ()
+    place = (np.cumsum(often) - often / 2) / often.sum() * BINS  # the bin of its middle
+    inner = np.flatnonzero(np.diff(place.astype(np.intp))) if len(there) > BINS else slice(None)
+    edges = ((there[:-1] + there[1:]) / 2)[inner]
+    return tuple(np.unique([there[0], *edges, there[-1]]).tolist())
 
 
 def columns_of(table: Any) -> dict[str, Cells]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import tables
-from tacit.classifiers import TableClassifier
+from tacit.tableclassifier import TableClassifier
 from tacit.text import CountVectorizer
 
 __all__ = ["AREAS", "docstrings", "run"]

@@ -6,7 +6,7 @@ A fold's labels are hidden, not its rows: they take part as rows without a label
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,9 +24,10 @@ __all__ = [
     "Judged",
     "UnlabeledHelp",
     "Weighed",
+    "alone",
+    "bounded",
     "cross_validate",
     "folds",
-    "judge",
 ]
 
 BINS = 15
@@ -151,12 +152,28 @@ def folds(codes: npt.NDArray[np.intp], n: int, seed: int = 0) -> Iterator[npt.ND
             yield held
 
 
+def bounded(joints: Array) -> Array:
+    """Return log p(x, y) of shape (n, K, ...), 0 for the most probable class, none impossible.
+
+    Examples
+    --------
+    >>> bounded(np.array([[-3.0, -5.0, -np.inf]]))
+    array([[   0.,   -2., -700.]])
+    """
+    top = joints.max(axis=1, keepdims=True)
+    return np.maximum(joints - np.where(np.isneginf(top), 0.0, top), -MOST)
+
+
 class Weighed(NamedTuple):
-    """The weights of pooled models, how good they are, and by what loss they are compared."""
+    """The weights of pooled models, how good they are, and by what loss they are compared.
+
+    `posterior` is what the pool says of each hidden row, with weights that do not know its fold.
+    """
 
     weights: Array
     evaluation: Evaluation
     loss: float
+    posterior: Array
 
 
 @dataclass(frozen=True)
@@ -171,20 +188,21 @@ class Judged:
         The true classes.
     fold : ndarray of shape (n,)
         With which others each row was hidden.
+    before : ndarray of shape (n, K), or 0
+        What is added to the pooled log p(x, y).
     """
 
     joints: Array
     truth: npt.NDArray[np.intp]
     fold: npt.NDArray[np.intp]
+    before: Array | float = 0.0
 
     @classmethod
     def of(cls, joints: list[Array], truth: list[npt.NDArray[np.intp]]) -> Judged | None:
         """Return what was said in each fold; None unless labels of two classes were hidden."""
         if not joints or len(np.unique(np.concatenate(truth))) < 2:
             return None
-        best = np.concatenate(joints)
-        top = best.max(axis=1, keepdims=True)
-        best = np.maximum(best - np.where(np.isneginf(top), 0.0, top), -MOST)
+        best = bounded(np.concatenate(joints))
         fold = np.repeat(np.arange(len(truth)), [len(own) for own in truth])
         return cls(best, np.concatenate(truth), fold)
 
@@ -200,54 +218,24 @@ class Judged:
         How good it is, is said by weights that were learnt without the rows they are used on.
         """
         said, given = self.joints[:, :, chosen], (expected[chosen], scale[chosen], shares)
+        before = np.broadcast_to(self.before, said.shape[:2])
         weights = np.zeros(len(chosen))
-        weights[chosen] = pooling.learn(said, self.truth, *given)
+        weights[chosen] = pooling.learn(said, self.truth, *given, before)
         p = np.empty(said.shape[:2])
         for fold in range(int(self.fold.max()) + 1):
             held = self.fold == fold
-            learnt = pooling.learn(said[~held], self.truth[~held], *given)
-            p[held] = normalize(np.einsum("nkc,c->nk", said[held], learnt))[0]
+            learnt = pooling.learn(said[~held], self.truth[~held], *given, before[~held])
+            p[held] = normalize(np.einsum("nkc,c->nk", said[held], learnt) + before[held])[0]
         right = (1 - DOUBT) * p[np.arange(len(p)), self.truth] + DOUBT / len(shares)
         loss = -(pooling.even_out(self.truth, shares) * np.log(right)).sum()
-        return Weighed(weights, Evaluation.of(p, self.truth), float(loss))
-
-    def each(self, shares: Array) -> list[Weighed]:
-        """Return each model by itself, with the temperature that is best for it."""
-        C = self.joints.shape[2]
-        return [self.pooled(one, np.ones(C), np.ones(C), shares) for one in np.eye(C, dtype=bool)]
+        return Weighed(weights, Evaluation.of(p, self.truth), float(loss), p)
 
 
-def judge(
-    classifiers: Sequence[Any], X: Any, labels: Labels, weight: Array, n_folds: int = 5
-) -> tuple[Judged | None, Array]:
-    """Fit without the rows of each fold, and say what they seem to be.
-
-    Unlike in `cross_validate`, the rows of a fold take no part at all: what is said of them is what
-    would be said of new rows. Also returns the shares of the classes, by the first classifier.
-    """
-    joints, truth, shares = [], [], [np.full(len(labels.classes), 1.0 / len(labels.classes))]
-    known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
-    for held in folds(np.where(weight > 0, labels.codes, -1), n_folds):
-        rest = np.delete(np.arange(len(known)), held)
-        said = []
-        for classifier in classifiers:
-            model = _alone(classifier, labels)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # good enough to compare by
-                model.fit(X.take(rest), known[rest], sample_weight=weight[rest])
-            said.append(model.predict_joint_log_proba(X.take(held)))
-            if classifier is classifiers[0]:
-                shares.append(model.label_distributions_.mean(axis=0))
-        joints.append(np.stack(said, axis=2))
-        truth.append(labels.codes[held])
-    return Judged.of(joints, truth), np.mean(shares[1:] or shares, axis=0)
-
-
-def _alone(classifier: Any, labels: Labels) -> Any:
+def alone(classifier: Any, labels: Labels) -> Any:
     """Return a copy that takes class numbers, and leaves the user's files and functions alone."""
     mark = {"classes": np.arange(len(labels.classes)), "missing_label": -1}
-    alone = {"callback": None, "checkpoint": None, "resume": False, "verbose": 0}
-    return clone(classifier).set_params(**mark, **alone)
+    quiet = {"callback": None, "checkpoint": None, "resume": False, "verbose": 0}
+    return clone(classifier).set_params(**mark, **quiet)
 
 
 def cross_validate(
@@ -294,7 +282,7 @@ def cross_validate(
     for held in folds(counted, n_folds, seed):
         hidden = known.copy()
         hidden[held] = -1 if hidden.ndim == 1 else 1.0
-        model = _alone(classifier, labels)
+        model = alone(classifier, labels)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # good enough to compare by
             model.fit(X, hidden, sample_weight=weight)

@@ -187,9 +187,7 @@ def marks(
             [
                 _feature(column, name, odds, often)
                 for column, against in pairs
-                for name, odds, often in zip(
-                    column.categories, against(k), against.p[k], strict=False
-                )
+                for name, odds, often in zip(column.values, against(k), against.p[k], strict=False)
             ]
             for k in classes
         ]
@@ -197,7 +195,7 @@ def marks(
         both = [Against(log_p, share) for log_p in (params.log_not, params.log_p)]
         return [
             [
-                _feature(column, column.categories[value], odds, often)
+                _feature(column, column.values[value], odds, often)
                 for value, against in enumerate(both)
                 for column, odds, often in zip(columns, against(k), against.p[k], strict=True)
             ]

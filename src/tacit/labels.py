@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from sklearn.exceptions import DataConversionWarning
 from tacit.cells import is_na
 from tacit.numerics import Array, log
 
-__all__ = ["Labels", "encode", "given_labels", "is_missing"]
+__all__ = ["Labels", "all_classes", "encode", "given_labels", "is_missing"]
 
 # Whole numbers that lie closer together than this are looked up, others are searched for.
 MOST_PLACES = 1 << 16
@@ -88,6 +89,22 @@ def encode(y: Any, classes: Any = None, missing_label: Any = None) -> Labels:
         found, codes = codes, np.full(len(values), -1)
         codes[~missing] = found
     return Labels(known_classes, codes)
+
+
+def all_classes(y: Any, classes: Any, missing_label: Any, said: Mapping[str, Any] | None) -> Any:
+    """Return the classes, with those that labelled words name; None: those in `y`.
+
+    Examples
+    --------
+    >>> all_classes(["ham", None], None, None, {"hockey": "sport"})
+    array(['ham', 'sport'], dtype='<U5')
+    """
+    if not said:
+        return classes
+    values = as_array(y)
+    if values.ndim > 1:
+        raise ValueError("word_labels go with labels, not with evidence: y has two axes.")
+    return encode([*values.tolist(), *said.values()], classes, missing_label).classes
 
 
 def given_labels(

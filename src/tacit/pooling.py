@@ -24,6 +24,8 @@ __all__ = ["Pool", "adapted_shares", "even_out", "learn", "spreads"]
 FIRMNESS = 2.0
 # Part of its expected weight that no model falls below: something must decide.
 LEAST = 1e-3
+# Part of log p(x, y) by which classes differ if they do not.
+ROUNDING = 1e-9
 # Part of the shares of the classes that is taken as even, where hidden labels are weighed by them.
 EVEN = 0.2
 
@@ -68,8 +70,8 @@ def spreads(joints: Array) -> Array:
     >>> spreads(np.array([[[0.0, 0.0], [2.0, 10.0]]]))
     array([1., 5.])
     """
-    spread = joints.std(axis=1).mean(axis=0)
-    return np.where(spread > 0, spread, 1.0)
+    spread, size = joints.std(axis=1).mean(axis=0), np.abs(joints).mean(axis=(0, 1))
+    return np.where(spread > ROUNDING * size, spread, 1.0)
 
 
 def even_out(truth: npt.NDArray[np.intp], shares: Array) -> Array:
@@ -92,6 +94,7 @@ def learn(
     expected: Array,
     scale: Array,
     shares: Array,
+    before: Array | float = 0.0,
 ) -> Array:
     """Return the weights of models under which hidden labels are most probable.
 
@@ -110,6 +113,8 @@ def learn(
         How far the classes are apart in each model (`spreads`).
     shares : ndarray of shape (K,)
         The share of each class.
+    before : ndarray of shape (n, K), default=0
+        What is added to the pooled log p(x, y).
 
     Returns
     -------
@@ -119,10 +124,11 @@ def learn(
     n, scaled = len(truth), joints / scale
     counts = even_out(truth, shares)
     right = scaled[np.arange(n), truth]
+    sure = np.broadcast_to(before, joints.shape[:2])[np.arange(n), truth]
 
     def loss(w: Array) -> tuple[float, Array]:
-        p, log_sum = normalize(np.einsum("nkc,c->nk", scaled, w))
-        value = (counts * (log_sum - np.einsum("nc,c->n", right, w))).sum()
+        p, log_sum = normalize(np.einsum("nkc,c->nk", scaled, w) + before)
+        value = (counts * (log_sum - np.einsum("nc,c->n", right, w) - sure)).sum()
         slope = np.einsum("nk,nkc,n->c", p, scaled, counts) - np.einsum("nc,n->c", right, counts)
         away = w - expected
         return float(value + FIRMNESS / 2 * (away**2).sum()), slope + FIRMNESS * away

@@ -125,13 +125,13 @@ class Classifier(Scores, EMEstimator):
         labels = encode(y, classes, self.missing_label)
         check_consistent_length(X, labels.codes)
         weight = check_weight(sample_weight, X)
-        unlabeled = self._weight_of_unlabeled(X, labels, weight, reset)
+        X, unlabeled = self._settled(X, labels, weight, reset)
         weight = np.where(labels.unknown, weight * unlabeled, weight)
         return X, labels, weight
 
-    def _weight_of_unlabeled(self, X: Any, labels: Labels, weight: Array, first: bool) -> float:
-        """Return the weight of a row of whose label nothing is known."""
-        return self.unlabeled_weight
+    def _settled(self, X: Any, labels: Labels, weight: Array, first: bool) -> tuple[Any, float]:
+        """Return the rows as they are to be seen, and the weight of one without a label."""
+        return X, self.unlabeled_weight
 
     @fit_context
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

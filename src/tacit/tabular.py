@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import clone
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from tacit import engine
@@ -34,23 +35,26 @@ class Group(NamedTuple):
     name: str
     family: Family
     columns: list[Column]
+    width: int  # how many columns of numbers they become
 
 
-class Prepared(NamedTuple):
-    """A table whose columns are known and encoded, for several fits to the same rows."""
+@dataclass(frozen=True)
+class Prepared(Joined):
+    """A table whose columns are known and encoded, for several fits to the same rows.
+
+    `cells` are those of each column by its name, as `tacit.columns.encode` gives them; `texts` are
+    the classifiers that make words into evidence, where these are known already.
+    """
 
     columns: tuple[Column, ...]
     names: Any
-    blocks: Joined
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows, and columns of numbers."""
-        return self.blocks.shape
+    cells: dict[str, Any]
+    texts: dict[str, Any] = field(default_factory=dict)
 
     def take(self, rows: Any) -> Prepared:
         """Return these rows."""
-        return self._replace(blocks=self.blocks[rows])
+        cells = {} if self.texts else {name: own[rows] for name, own in self.cells.items()}
+        return replace(self, blocks=self[rows].blocks, cells=cells)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -62,6 +66,7 @@ class TableKind(EMEstimator):
     word_alpha: float = 0.01
     var_smoothing: float = 0.01
     vectorizer: Any = None
+    numbers: str = "normal"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kinds": [dict, None],
@@ -69,6 +74,7 @@ class TableKind(EMEstimator):
         "word_alpha": [Interval(Real, 0, None, closed="left")],
         "var_smoothing": [Interval(Real, 0, None, closed="left")],
         "vectorizer": [CountVectorizer, None],
+        "numbers": [StrOptions({"normal", "bins"})],
     }
 
     _saved: ClassVar[dict[str, Any]] = {"_columns": tuple[Column, ...]}
@@ -87,43 +93,72 @@ class TableKind(EMEstimator):
         """Yield the columns that are used; each text and each number has a family of its own."""
         of: dict[str, list[Column]] = {}
         for column in self._columns if columns is None else columns:
-            of.setdefault(column.kind, []).append(column)
+            of.setdefault("category" if column.edges else column.kind, []).append(column)
         for column in of.get("text", []):
-            yield Group(f"text {column.name}", Multinomial(self.word_alpha), [column])
+            yield self._words(column)
         if "category" in of:
-            sizes = [len(column.categories) for column in of["category"]]
+            sizes = [len(column.values) for column in of["category"]]
             family: Family = Categorical(self._smoothing(), sizes, "missing")
-            yield Group("categories", family, of["category"])
+            yield Group("categories", family, of["category"], len(sizes))
         if "yes/no" in of:
-            yield Group("yes/no", Bernoulli(self._smoothing(), None), of["yes/no"])
+            yield Group(
+                "yes/no", Bernoulli(self._smoothing(), None), of["yes/no"], len(of["yes/no"])
+            )
         for column in of.get("number", []):
-            yield Group(f"number {column.name}", Gaussian(self.var_smoothing), [column])
+            yield Group(f"number {column.name}", Gaussian(self.var_smoothing), [column], 1)
+
+    def _words(self, column: Column) -> Group:
+        """Return the group of a column of text."""
+        return Group(f"text {column.name}", Multinomial(self.word_alpha), [column], column.width)
+
+    def _block(self, column: Column, cells: Any) -> Any:
+        """Return the numbers that the cells of a column become."""
+        return column.shaped(cells)
 
     def _family(self) -> Family:
         parts, start = [], 0
-        for name, family, columns in self._groups():
-            width = sum(column.width for column in columns)
-            parts.append(Part(name, family, np.arange(start, start + width)))
-            start += width
+        for group in self._groups():
+            columns = np.arange(start, start + group.width)
+            parts.append(Part(group.name, group.family, columns))
+            start += group.width
         return Mixed(tuple(parts))
 
     def _feature_attributes(self, params: Any, statistics: Any, family: Any) -> dict[str, Any]:
         return {"named_params_": {p.name: own for p, own in zip(family.parts, params, strict=True)}}
 
-    def _check_shape(self, X: Any, reset: bool) -> Joined:
+    def _check_shape(self, X: Any, reset: bool) -> Prepared:
         """Return the blocks of numbers that a table stands for, one for each group."""
         warm = self.warm_start and hasattr(self, "_params")  # the columns are those of before
         new = self._prepared(X, reset and not warm)
         if reset:
             self._columns, self.feature_names_in_ = new.columns, new.names
             self.n_features_in_ = len(new.names)
-        return new.blocks
+        return new
+
+    def _cut(self, table: Prepared, bins: bool) -> Prepared:
+        """Return a table with its numbers cut into bins, or not."""
+        cells = table.cells
+        columns = tuple(c.cut(cells[c.name], bins) if c.name in cells else c for c in table.columns)
+        if columns == table.columns and table.blocks:
+            return table
+        return self._shaped(replace(table, columns=columns))
+
+    def _shaped(self, table: Prepared) -> Prepared:
+        """Return a table with the blocks that its cells become; texts come first, and stay."""
+        blocks: list[Any] = []
+        for i, group in enumerate(self._groups(table.columns)):
+            if group.columns[0].vectorizer is not None and i < len(table.blocks):
+                blocks.append(table.blocks[i])
+                continue
+            each = [self._block(column, table.cells[column.name]) for column in group.columns]
+            blocks.append(each[0] if len(each) == 1 else np.hstack(each))
+        return replace(table, blocks=tuple(blocks))
 
     def _prepared(self, X: Any, reset: bool) -> Prepared:
         """Return a table with its columns, those of the fit unless `reset`, and its blocks."""
         if isinstance(X, Prepared):
             return X
-        table, words = columns_of(X), dict[str, Any]()
+        table, cells = columns_of(X), dict[str, Any]()
         if not table:
             raise ValueError("The table has no columns to learn from.")
         if not len(next(iter(table.values()))):
@@ -132,22 +167,19 @@ class TableKind(EMEstimator):
         if reset:
             vectorizer = CountVectorizer() if self.vectorizer is None else clone(self.vectorizer)
             vectorizer.n_jobs = self.n_jobs
-            columns, words = infer(table, self.kinds, vectorizer)
-        blocks = []
-        for _, _, own in self._groups(columns):
-            for column in own:
+            columns, cells = infer(table, self.kinds, vectorizer)
+        for column in columns:
+            if column.kind != "out" and column.name not in cells:
                 if column.vectorizer is not None:
                     column.vectorizer.n_jobs = self.n_jobs
-            cells = [
-                words[c.name] if c.name in words else encode(c, _column(table, c.name)) for c in own
-            ]
-            blocks.append(cells[0] if len(cells) == 1 else np.hstack(cells))
-        if not blocks:
+                cells[column.name] = encode(column, _column(table, column.name))
+        if not cells:
             left = "; ".join(f"{c.name} {c.note}" for c in columns)
             raise ValueError(
                 f"No column is left to learn from ({left}). Name a kind: kinds={{...}} (--kind)."
             )
-        return Prepared(columns, np.array(list(table), dtype=object), Joined(tuple(blocks)))
+        made = Prepared((), columns, np.array(list(table), dtype=object), cells)
+        return self._cut(made, self.numbers == "bins") if reset else self._shaped(made)
 
     def _describes(self, family: Family) -> bool:
         own = self._family()
@@ -159,7 +191,7 @@ class TableKind(EMEstimator):
         return all(np.array_equal(a.columns, b.columns) for a, b in pairs)
 
     def _width(self) -> int:
-        return sum(column.width for _, _, columns in self._groups() for column in columns)
+        return sum(group.width for group in self._groups())
 
     def prepare(self, X: Any) -> Prepared:
         """Return a table whose columns are known and encoded, for several fits to the same rows.
@@ -224,32 +256,28 @@ class TableKind(EMEstimator):
             X = self._check_shape(row, reset=False)
             if X.shape[0] != 1:
                 raise ValueError(f"Expected one row to explain, got {X.shape[0]}.")
-            said = [
-                (column.name, value, logs)
-                for column, values, own in self._said(X)
-                for value, logs in zip(values, own, strict=True)
-            ]
-        said = [(column, value, self._sharpness * logs) for column, value, logs in said]
-        log_prior = self._sharpness * self._params.class_log_prior
+            said, log_prior = [], self._params.class_log_prior
+            parts = zip(self._model.family.parts, self._params.features, X.blocks, strict=True)
+            for group, (part, params, block) in zip(self._groups(), parts, strict=True):
+                before, terms = self._said(X, group, part.family, params, block)
+                log_prior = log_prior + before
+                said += terms
         return explanation(self._names(), log_prior, said, label, against)
 
-    @property
-    def _sharpness(self) -> float:
-        """By what log-odds are multiplied."""
-        return 1.0
-
-    def _said(self, X: Joined) -> Iterator[tuple[Column, list[str], Array]]:
-        """Yield columns, the values of a row in them, and log p of each value and class."""
-        parts = zip(self._model.family.parts, self._params.features, X.blocks, strict=True)
-        for (_, _, columns), (part, params, block) in zip(self._groups(), parts, strict=True):
-            places, own = terms(part.family, params, block)
-            if columns[0].vectorizer is not None:
-                words = columns[0].vectorizer.get_feature_names_out()[places]
-                counts = block.toarray()[0, places]
-                yield columns[0], [_word(w, n) for w, n in zip(words, counts, strict=True)], own
-                continue
-            for j, one in zip(places, own, strict=True):
-                yield columns[j], [_decoded(columns[j], block[0, j])], one[None, :]
+    def _said(
+        self, X: Prepared, group: Group, family: Family, params: Any, block: Any
+    ) -> tuple[Any, list[tuple[str, str, Array]]]:
+        """Return what a group says of each class before its cells are seen, and what each says."""
+        places, own = terms(family, params, block)
+        first = group.columns[0]
+        if first.vectorizer is not None:
+            words = first.vectorizer.get_feature_names_out()[places]
+            counts = block.toarray()[0, places]
+            names = [(first.name, _word(w, n)) for w, n in zip(words, counts, strict=True)]
+        else:
+            columns = [(group.columns[j], block[0, j]) for j in places]
+            names = [(column.name, _decoded(column, cell)) for column, cell in columns]
+        return 0.0, [(*name, logs) for name, logs in zip(names, own, strict=True)]
 
     def top_features(self, label: Any, n: int = 10) -> list[Feature]:
         """Return what marks a class: the words, categories and numbers that speak most for it.
@@ -283,26 +311,47 @@ class TableKind(EMEstimator):
         statistics = self._statistics.features.parts
         parts = zip(self._model.family.parts, self._params.features, statistics, strict=True)
         found = [
-            marks(part.family, params, sums, group.columns, share, n)
+            self._marked(group, part.family, params, sums, share, n)
             for group, (part, params, sums) in zip(self._groups(), parts, strict=True)
         ]
         each = [list(chain.from_iterable(of_parts)) for of_parts in zip(*found, strict=True)]
         ordered = (sorted(own, key=lambda feature: -feature.strength)[:n] for own in each)
         return [[feature for feature in own if feature.strength > 0] for own in ordered]
 
-    def _as_rows(self, drawn: Array) -> dict[str, list[Any]]:
+    def _marked(
+        self, group: Group, family: Family, params: Any, statistics: Any, share: Array, n: int
+    ) -> list[list[Feature]]:
+        """Return what marks each class in the columns of a group."""
+        return marks(family, params, statistics, group.columns, share, n)
+
+    def _as_rows(
+        self, drawn: Array, labels: npt.NDArray[np.intp], rng: np.random.RandomState
+    ) -> dict[str, list[Any]]:
         """Return drawn numbers as a table of the columns that are used; words have no order."""
         table: dict[str, list[Any]] = {}
         for group, part in zip(self._groups(), self._model.family.parts, strict=True):
             block, first = drawn[:, part.columns], group.columns[0]
             if first.vectorizer is not None:
-                words, counts = first.vectorizer.get_feature_names_out(), block.astype(np.intp)
+                words = first.vectorizer.get_feature_names_out()
+                counts = self._drawn_words(first, block, labels, rng).astype(np.intp)
                 table[first.name] = [" ".join(np.repeat(words, row)) for row in counts]
                 continue
-            for column, cells in zip(group.columns, block.T.tolist(), strict=True):
-                number = column.kind == "number"
-                table[column.name] = cells if number else [_decoded(column, c) for c in cells]
+            for column, cells in zip(group.columns, block.T, strict=True):
+                if column.kind != "number":
+                    table[column.name] = [_decoded(column, cell) for cell in cells]
+                    continue
+                if column.edges:  # anywhere in its bin
+                    place = cells.astype(np.intp)
+                    width = np.diff(column.edges)[place]
+                    cells = np.array(column.edges)[place] + width * rng.random_sample(len(cells))
+                table[column.name] = cells.tolist()
         return {c.name: table[c.name] for c in self._columns if c.name in table}
+
+    def _drawn_words(
+        self, column: Column, drawn: Array, labels: Any, rng: np.random.RandomState
+    ) -> Array:
+        """Return how often each word of a text is drawn."""
+        return drawn
 
 
 def _column(table: dict[str, Cells], name: str) -> Cells:
@@ -313,7 +362,7 @@ def _column(table: dict[str, Cells], name: str) -> Cells:
 
 
 def _decoded(column: Column, value: float) -> str:
-    return f"{value:g}" if column.kind == "number" else column.categories[int(value)]
+    return column.values[int(value)] if column.values else f"{value:g}"
 
 
 def _word(word: str, count: float) -> str:

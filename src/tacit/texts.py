@@ -17,17 +17,18 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from tacit import documents, engine
+from tacit import engine
 from tacit.classifiers import MultinomialNB
-from tacit.evaluation import Evaluation, Judged, UnlabeledHelp, folds
+from tacit.evaluation import MOST, Evaluation, Judged, UnlabeledHelp, folds
 from tacit.explain import Explanation, Feature, explanation, place
-from tacit.labels import Labels, as_array, encode
+from tacit.labels import Labels, all_classes, encode
 from tacit.numerics import Array, log, log_normalize, normalize
 from tacit.pooling import Pool, adapted_shares, spreads
 from tacit.supervision import Scores
@@ -88,6 +89,8 @@ SAMPLE = 3000
 N_FOLDS = 5
 # A labelled word is a labelled text that says it so often.
 SAID = 10
+# No class is taken for rarer than this.
+LEAST = 1e-9
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,13 @@ class Task:
         return np.where(self.weight > 0, self.labels.codes, -1)
 
     @property
+    def hideable(self) -> npt.NDArray[np.intp]:
+        """The same without those of labelled words."""
+        codes = self.codes
+        codes[self.texts :] = -1
+        return codes
+
+    @property
     def sample(self) -> Any:
         """The words of some of the texts."""
         return self.counts[np.unique(np.linspace(0, self.texts - 1, SAMPLE).astype(np.intp))]
@@ -164,6 +174,15 @@ class Found(NamedTuple):
     pool: Pool
     unlabeled_help: UnlabeledHelp
     evaluation: Evaluation | None
+    hidden: Hidden | None
+
+
+class Hidden(NamedTuple):
+    """Rows whose label was hidden, and p(y | text) by the supervised pool and by the one found."""
+
+    rows: npt.NDArray[np.intp]
+    without: Array
+    found: Array
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -267,45 +286,56 @@ class TextClassifier(Scores, BaseEstimator):
         self
         """
         self._validate_params()
+        vectorizer = CountVectorizer() if self.vectorizer is None else clone(self.vectorizer)
+        vectorizer.n_jobs = self.n_jobs
+        counts = vectorizer.fit_transform(X)
+        y = [None] * counts.shape[0] if y is None else y
+        classes = all_classes(y, self.classes, self.missing_label, self.word_labels)
+        labels = encode(y, classes, self.missing_label)
+        check_consistent_length(labels.codes, counts)
+        return self._fit(vectorizer, counts, labels, check_weight(sample_weight, counts))
+
+    def _fit(
+        self,
+        vectorizer: CountVectorizer,
+        counts: Any,
+        labels: Labels,
+        weight: Array,
+        quick: bool = False,
+    ) -> Self:
+        """Fit to counts of words; if it is to be quick, without hiding labels."""
         with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs):
-            task = self._task(X, y, sample_weight)
-            judged = self._judged(task)
+            task = self._task(vectorizer, counts, labels, weight)
+            judged = None if quick else self._judged(task)
             found = None if judged is None else self._pooled(task, judged)
             found = self._chosen(task) if found is None else found
             distributions = _distributions(task, found)
-        self.vectorizer_, self.classes_ = task.vectorizer, task.labels.classes
-        self.members_, self.pool_, self.unlabeled_help_, self.evaluation_ = found
+        self.vectorizer_, self.classes_ = vectorizer, labels.classes
+        self.members_, self.pool_, self.unlabeled_help_, self.evaluation_, self._hidden = found
         self.label_distributions_ = distributions
-        share = np.average(distributions, axis=0, weights=task.weight[: task.texts])
+        share = np.average(distributions, axis=0, weights=weight)
         self.class_shares_ = share / share.sum()
         self.transduction_ = self.classes_[distributions.argmax(axis=1)]
         return self
 
-    def _task(self, X: Any, y: Any, sample_weight: Any) -> Task:
-        """Count the words and encode the labels, those of words behind those of texts."""
-        said = dict(self.word_labels or {})
+    def _task(
+        self, vectorizer: CountVectorizer, counts: Any, labels: Labels, weight: Array
+    ) -> Task:
+        """Put labelled words behind the texts."""
+        n, said = len(weight), dict(self.word_labels or {})
         if said:
-            own = documents.listed(documents.read(X))
-            X = [*own, *(" ".join([word] * SAID) for word in said)]
-        vectorizer = CountVectorizer() if self.vectorizer is None else clone(self.vectorizer)
-        vectorizer.n_jobs = self.n_jobs
-        counts = vectorizer.fit_transform(X)
-        n = counts.shape[0] - len(said)
-        y = [None] * n if y is None else y
-        if said:
-            _check_words(list(said), counts, n)
-            y = as_array(y)
-            if y.ndim > 1:
-                raise ValueError("word_labels go with labels, not with evidence: y has two axes.")
-            y = np.array([*y.tolist(), *said.values()], dtype=object)
-        labels = encode(y, self.classes, self.missing_label)
-        check_consistent_length(labels.codes, counts)
-        weight = check_weight(sample_weight, counts[:n])
-        # The labelled words of a class are one text together.
-        words = labels.codes[n:]
-        each = 1.0 / np.bincount(words, minlength=len(labels.classes))[words]
+            of_words = SAID * vectorizer.transform(list(said))
+            unseen = [word for word, row in zip(said, of_words, strict=True) if not row.nnz]
+            if unseen:
+                raise ValueError(f"word_labels names {unseen}: expected words that texts have.")
+            counts = sparse.vstack([counts, of_words], format="csr")
+            words = encode(list(said.values()), labels.classes).codes
+            # The labelled words of a class are one text together.
+            each = 1.0 / np.bincount(words, minlength=len(labels.classes))[words]
+            labels = replace(labels, codes=np.concatenate([labels.codes, words]))
+            weight = np.concatenate([weight, each])
         known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
-        return Task(vectorizer, counts, labels, known, np.concatenate([weight, each]), n)
+        return Task(vectorizer, counts, labels, known, weight, n)
 
     def _fits(
         self, task: Task, views: dict[str, View], held: npt.NDArray[np.intp] | None = None
@@ -344,9 +374,7 @@ class TextClassifier(Scores, BaseEstimator):
 
     def _judged(self, task: Task) -> Judged | None:
         """Hide labels, fold by fold; None if no label can be hidden."""
-        codes = task.codes
-        codes[task.texts :] = -1
-        joints, truth = [], []
+        codes, joints, truth = task.hideable, [], []
         for held in folds(codes, N_FOLDS):
             said = [joint for _, joint in self._fits(task, VIEWS, held)]
             joints.append(np.stack(said, axis=2))
@@ -368,7 +396,7 @@ class TextClassifier(Scores, BaseEstimator):
         scale = spreads(_joints((member,), task.sample))
         pool = Pool(1.0 / scale, np.zeros(task.n_classes))
         weight = float(not member.supervised)
-        return Found((member,), pool, UnlabeledHelp(None, None, weight), None)
+        return Found((member,), pool, UnlabeledHelp(None, None, weight), None, None)
 
     def _pooled(self, task: Task, judged: Judged) -> Found | None:
         """Weigh the members by what they say of hidden labels; None if these are of few classes."""
@@ -384,22 +412,32 @@ class TextClassifier(Scores, BaseEstimator):
         if not judged.covers(shares):
             return None
         with_them = judged.pooled(~own | beside, expected, scale, shares)
+        without, best = with_them, with_them
         if alone:
-            weights, found, _ = with_them
-            told = UnlabeledHelp(found, None, 0.0)
+            told = UnlabeledHelp(best.evaluation, None, 0.0)
         else:
             without = judged.pooled(own, likely, scale, shares)
             used = self.unlabeled_weight != "auto" or with_them.loss < without.loss
-            weights, found, _ = with_them if used else without
+            best = with_them if used else without
             told = UnlabeledHelp(without.evaluation, with_them.evaluation, float(used))
-        counts = weights > 0
+        counts = best.weights > 0
         kept = tuple(m for m, counted in zip(members, counts, strict=True) if counted)
-        return Found(kept, Pool(weights[counts], np.zeros(task.n_classes)), told, found)
+        pool = Pool(best.weights[counts], np.zeros(task.n_classes))
+        rows = np.concatenate(list(folds(task.hideable, N_FOLDS)))
+        hidden = Hidden(rows, without.posterior, best.posterior)
+        return Found(kept, pool, told, best.evaluation, hidden)
 
     def _joint(self, X: Any) -> Array:
         check_is_fitted(self, "pool_")
         with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs):
-            return self.pool_.joint(_joints(self.members_, self.vectorizer_.transform(X)))
+            return self._pooled_joint(self.vectorizer_.transform(X))
+
+    def _pooled_joint(self, counts: Any) -> Array:
+        return self.pool_.joint(_joints(self.members_, counts))
+
+    def _evidence(self, log_p: Array) -> Array:
+        """Return what texts say for each class beyond its share, from log p(y | text)."""
+        return np.asarray(np.maximum(log_p, -MOST) - log(np.maximum(self.class_shares_, LEAST)))
 
     def predict_proba(self, X: Any) -> Array:
         """Return p(y | text) of each text and class.
@@ -472,8 +510,25 @@ class TextClassifier(Scores, BaseEstimator):
           together     +8.023
         """
         check_is_fitted(self, "pool_")
-        counts, said = self.vectorizer_.transform([text]), dict[int, Array]()
-        log_prior = self.pool_.shift.copy()
+        log_prior, terms = self._terms(self.vectorizer_.transform([text]))
+        said = [("text", word, logs) for word, logs in terms]
+        return explanation(self.classes_.tolist(), log_prior, said, label, against)
+
+    def _drawn(self, labels: npt.NDArray[np.intp], rng: np.random.RandomState) -> Array:
+        """Draw how often each word is said in texts of these classes, by the plainest member."""
+        member = max(self.members_, key=lambda member: member.weights.length_scale)
+        model = member.model
+        drawn = model._model.family.sample(
+            model._params.features, model._statistics.features, labels, rng
+        )
+        counts = np.zeros((len(labels), member.weights.n_features_in_))
+        once = np.log(2.0) * member.weights.weights_
+        counts[:, member.weights.columns_] = np.ceil(drawn / once)
+        return counts
+
+    def _terms(self, counts: Any) -> tuple[Array, list[tuple[str, Array]]]:
+        """Return what is said of the classes before a text is seen, and what each word adds."""
+        log_prior, said = self.pool_.shift.copy(), dict[int, Array]()
         for member, weight in zip(self.members_, self.pool_.weights, strict=True):
             log_prior += weight * member.model.class_log_prior_
             row = member.weights.transform(counts)
@@ -481,8 +536,7 @@ class TextClassifier(Scores, BaseEstimator):
             for column, logs in zip(member.weights.columns_[row.indices], own, strict=True):
                 said[column] = said.get(column, 0.0) + logs
         words = self.vectorizer_.get_feature_names_out()
-        terms = [("text", str(words[column]), logs) for column, logs in said.items()]
-        return explanation(self.classes_.tolist(), log_prior, terms, label, against)
+        return log_prior, [(str(words[column]), logs) for column, logs in said.items()]
 
     def top_features(self, label: Any, n: int = 10) -> list[Feature]:
         """Return the words that mark a class: those that speak most for it.
@@ -596,11 +650,3 @@ def _distributions(task: Task, found: Found) -> Array:
     p, codes = normalize(joint)[0], labels.codes[:n]
     p[codes >= 0] = np.eye(task.n_classes)[codes[codes >= 0]]
     return p
-
-
-def _check_words(words: list[str], counts: Any, n: int) -> None:
-    """Refuse labelled words, whose texts are the last rows, that no text has."""
-    texts = np.asarray((counts[:n] > 0).sum(axis=0)).ravel()
-    unseen = [w for w, row in zip(words, counts[n:], strict=True) if not texts[row.indices].any()]
-    if unseen:
-        raise ValueError(f"word_labels names {unseen}, which no text has: expected words of them.")

@@ -5,6 +5,7 @@ from tacit.families.bernoulli import Bernoulli
 from tacit.families.categorical import Categorical
 from tacit.families.discriminant import Discriminant
 from tacit.families.gaussian import Gaussian
+from tacit.families.given import Given
 from tacit.families.mixed import Mixed
 from tacit.families.multinomial import Multinomial
 
@@ -14,6 +15,7 @@ __all__ = [
     "Discriminant",
     "Family",
     "Gaussian",
+    "Given",
     "Mixed",
     "Multinomial",
 ]

@@ -11,6 +11,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from tacit import engine
 from tacit.base import EMEstimator
 from tacit.classifiers import MultinomialNB
+from tacit.columns import Column
 from tacit.families.base import check_array
 from tacit.modelfile.container import ModelFileError, read, write
 from tacit.modelfile.records import fits
@@ -64,6 +66,11 @@ def _saved_texts(estimator: TextClassifier) -> SavedTexts:
     )
 
 
+def _of_columns(texts: dict[str, TextClassifier]) -> dict[str, SavedTexts]:
+    """Return what is kept of the classifiers of columns of text, which have the words."""
+    return {name: replace(_saved_texts(text), vectorizer=None) for name, text in texts.items()}
+
+
 def _saved(estimator: EMEstimator) -> Saved:
     """Return what is kept of an estimator; ValueError if it could not be read again."""
     classes, order = None, None
@@ -72,6 +79,9 @@ def _saved(estimator: EMEstimator) -> Saved:
         place = {name: code for code, name in enumerate(classes.tolist())}
         named = np.asarray(estimator._named_classes).tolist()
         order = np.array([place[name] for name in named], np.int64)
+    more = {n: v for n, v in vars(estimator).items() if n in FACTS or n in estimator._saved}
+    if "texts_" in more:
+        more["texts_"] = _of_columns(more["texts_"])
     saved = Saved(
         estimator,
         estimator._model,
@@ -80,7 +90,7 @@ def _saved(estimator: EMEstimator) -> Saved:
         order,
         estimator.n_features_in_,
         getattr(estimator, "feature_names_in_", None),
-        {n: v for n, v in vars(estimator).items() if n in FACTS or n in estimator._saved},
+        more,
     )
     try:
         with _quietly():
@@ -157,8 +167,27 @@ def _params(estimator: EMEstimator, saved: Saved) -> Params:
     return saved.model.restore(saved.statistics, len(saved.statistics.classes), estimator._width())
 
 
+def _texts(
+    saved: dict[str, SavedTexts], weights: Any, columns: tuple[Column, ...]
+) -> dict[str, TextClassifier]:
+    """Return the classifiers of columns of text; ValueError if something does not fit."""
+    words = {column.name: column.vectorizer for column in columns if column.vectorizer is not None}
+    if list(saved) not in ([], list(words)) or not isinstance(weights, dict):
+        raise ValueError("its texts are not those of its columns")
+    if list(weights) != list(saved) or not all(fits(w, float) for w in weights.values()):
+        raise ValueError("the weights of its texts are not those of its columns")
+    each = np.array(list(weights.values()), np.float64)
+    check_array("weights of texts", each, (len(saved),), least=0.0)
+    if not all(isinstance(one, SavedTexts) and one.vectorizer is None for one in saved.values()):
+        raise ValueError("its texts are none")
+    pairs = ((name, replace(one, vectorizer=words[name])) for name, one in saved.items())
+    return {name: _restored_texts(one) for name, one in pairs}
+
+
 def _restored_texts(saved: SavedTexts) -> TextClassifier:
     """Return the classifier of texts; ValueError if something does not fit."""
+    if saved.vectorizer is None:
+        raise ValueError("it has no words")
     estimator, K, C = saved.estimator, len(saved.classes), len(saved.members)
     if saved.classes.ndim != 1 or not np.array_equal(np.unique(saved.classes), saved.classes):
         raise ValueError("the names of its classes are not sorted and different")
@@ -200,7 +229,13 @@ def _restored(saved: Saved) -> EMEstimator:
     for name, value in saved.more.items():
         if name not in hints or not fits(value, hints[name]):
             raise ValueError(f"{name} is not what it should be")
-    estimator._set(saved.more)
+    more = dict(saved.more)
+    if "texts_" in more:
+        more["texts_"] = _texts(more["texts_"], more.get("text_weights_"), more.get("_columns", ()))
+        named = [] if saved.classes is None else saved.classes.tolist()
+        if any(text.classes_.tolist() != named for text in more["texts_"].values()):
+            raise ValueError("its texts are of other classes")
+    estimator._set(more)
     classes: npt.NDArray[Any] = np.arange(K)
     if isinstance(estimator, Classifier):
         classes, order = saved.classes, saved.order  # type: ignore[assignment]

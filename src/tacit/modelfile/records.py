@@ -42,8 +42,10 @@ class Record(NamedTuple):
     make: Callable[[dict[str, Any]], Any]
 
 
-def plain(cls: type) -> Record:
+def plain(cls: type, later: tuple[str, ...] = ()) -> Record:
     """Return the record of a dataclass or named tuple, whose fields have the types it says.
+
+    Fields that came `later` may be missing; they have defaults.
 
     Examples
     --------
@@ -63,7 +65,7 @@ def plain(cls: type) -> Record:
 
     def make(fields: dict[str, Any]) -> Any:
         hints = get_type_hints(cls)
-        if set(fields) != set(names):
+        if not set(names) - set(later) <= set(fields) <= set(names):
             raise ValueError(f"{cls.__name__} has the fields {list(fields)}: expected {names}")
         for name, value in fields.items():
             if not fits(value, hints[name]):

@@ -18,12 +18,13 @@ from tacit.base import EMEstimator
 from tacit.checkpoints import Best, Checkpoint
 from tacit.columns import Column
 from tacit.evaluation import Evaluation, UnlabeledHelp
-from tacit.families import bernoulli, categorical, discriminant, gaussian, mixed, multinomial
+from tacit.families import bernoulli, categorical, discriminant, gaussian, given, mixed, multinomial
 from tacit.families.base import check_array
 from tacit.modelfile.records import DTYPES, Record, plain
 from tacit.naivebayes import ClassCounts, NaiveBayes
 from tacit.numerics import Array
 from tacit.pooling import Pool
+from tacit.tableclassifier import TableClassifier
 from tacit.text import CountVectorizer
 from tacit.texts import TextClassifier
 from tacit.weighting import TermWeights
@@ -86,8 +87,8 @@ class SavedTexts:
     ----------
     estimator : TextClassifier
         Its parameters.
-    vectorizer : CountVectorizer
-        The words.
+    vectorizer : CountVectorizer or None
+        The words; None if a column of a table has them.
     classes : ndarray of shape (K,)
         The names of the classes.
     class_shares : ndarray of shape (K,)
@@ -101,7 +102,7 @@ class SavedTexts:
     """
 
     estimator: TextClassifier
-    vectorizer: CountVectorizer
+    vectorizer: CountVectorizer | None
     classes: npt.NDArray[Any]
     class_shares: Array
     members: tuple[SavedMember, ...]
@@ -202,13 +203,15 @@ RECORDS: dict[str, Record] = {
     "GaussianMoments": plain(gaussian.Moments),
     "Discriminant": plain(families.Discriminant),
     "DiscriminantMoments": plain(discriminant.Moments),
+    "Given": plain(families.Given),
+    "GivenTotal": plain(given.Total),
     "Mixed": plain(families.Mixed),
     "Part": plain(mixed.Part),
     "Parts": plain(mixed.Parts),
     "CountVectorizer": Record(CountVectorizer, _take_vectorizer, _make_vectorizer),
     "Checkpoint": plain(Checkpoint),
     "Best": plain(Best),
-    "Column": plain(Column),
+    "Column": plain(Column, later=("edges",)),
     "Evaluation": plain(Evaluation),
     "UnlabeledHelp": plain(UnlabeledHelp),
     "BernoulliNB": of_parameters(classifiers.BernoulliNB),
@@ -222,6 +225,6 @@ RECORDS: dict[str, Record] = {
     "MultinomialMixture": of_parameters(mixtures.MultinomialMixture),
     "GaussianMixture": of_parameters(mixtures.GaussianMixture),
     "MixedMixture": of_parameters(mixtures.MixedMixture),
-    "TableClassifier": of_parameters(classifiers.TableClassifier),
+    "TableClassifier": of_parameters(TableClassifier),
     "TableMixture": of_parameters(mixtures.TableMixture),
 }

@@ -1,0 +1,79 @@
+"""What another model says of rows: the log-evidence for each class, taken as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tacit.em import Sums
+from tacit.families.base import Family, check_is
+from tacit.numerics import Array
+from tacit.rows import Cells, cells
+
+__all__ = ["Given"]
+
+
+@dataclass(frozen=True)
+class Total(Sums):
+    """The expected evidence of rows, summed."""
+
+    evidence: float
+
+
+@dataclass(frozen=True)
+class Given(Family):
+    """log p(x | y) = x_y, up to a constant of the row: nothing is to be estimated.
+
+    Examples
+    --------
+    >>> family = Given()
+    >>> family.score(None, family.encode(np.log([[0.9, 0.1]]))).round(2)
+    array([[-0.11, -2.3 ]])
+    """
+
+    def encode(self, X: Any) -> Cells:
+        """Take the evidence as it is."""
+        return cells(X)
+
+    def score(self, params: Any, features: Cells, fitting: bool = False) -> Array:
+        """Return the evidence."""
+        return np.asarray(features.values)
+
+    def count(self, features: Cells, weights: Any, params: Any = None) -> Total:
+        """Return the expected evidence."""
+        product = weights.multiply(features.values) if sparse.issparse(weights) else None
+        return Total(float((weights * features.values if product is None else product).sum()))
+
+    def maximize(self, statistics: Total) -> None:
+        """Return nothing."""
+
+    def log_joint(self, params: Any, statistics: Total) -> float:
+        """Return the expected evidence."""
+        return statistics.evidence
+
+    def reorder(self, statistics: Total, order: npt.NDArray[np.intp]) -> Total:
+        """Return the same: it does not tell the classes apart."""
+        return statistics
+
+    def sample(
+        self, params: Any, statistics: Any, labels: npt.NDArray[np.intp], rng: np.random.RandomState
+    ) -> Array:
+        """Return no evidence: what it comes from is for the other model to draw."""
+        return np.zeros((len(labels), 1))
+
+    def n_parameters(self, params: Any) -> int:
+        """Return 0."""
+        return 0
+
+    def check(self, statistics: Any, K: int, d: int) -> None:
+        """Check that there is a column for each class."""
+        check_is(statistics, Total)
+        if d != K or not np.isfinite(statistics.evidence):
+            raise ValueError(f"evidence has {d} columns: expected one for each of {K} classes")
+
+    def check_params(self, params: Any) -> None:
+        """There is nothing to check."""

@@ -1,0 +1,442 @@
+"""Labels for tables: a naive Bayes classifier that settles by hidden labels how to see its rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple, Self, cast
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from tacit import engine
+from tacit.columns import Column
+from tacit.evaluation import MOST, Judged, UnlabeledHelp, Weighed, alone, bounded, folds
+from tacit.explain import Feature
+from tacit.families import Family, Given
+from tacit.labels import Labels, all_classes
+from tacit.numerics import Array, log, log_normalize, normalize
+from tacit.rows import Blocks, Rows
+from tacit.supervision import DiscreteClassifier
+from tacit.tabular import Group, Prepared, TableKind
+from tacit.texts import N_FOLDS, TextClassifier
+
+__all__ = ["TableClassifier"]
+
+# What is tried: smoothing, and weights of rows without a label; and the weight where nothing can be
+# tried.
+ALPHAS = (1.0, 0.1, 0.01, 0.001)
+WEIGHTS = (0.1, 1.0)
+UNTRIED = 0.1
+# Nats by which hidden labels must speak against what is usual (alpha = 1, a normal distribution of
+# numbers), and for rows without a label.
+MARGIN = 1.0
+
+
+class Setting(NamedTuple):
+    """What is settled: smoothing, whether numbers are in bins, the weight of unlabelled rows."""
+
+    alpha: float
+    bins: bool
+    unlabeled_weight: float
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TableClassifier(DiscreteClassifier, TableKind):
+    """Naive Bayes for a table as it is: texts, categories, numbers and gaps side by side.
+
+    `X` is a data frame of pandas or polars, an Arrow table or a dict of lists. What each column is,
+    is inferred by the rules of :func:`tacit.columns.infer` and shown in `columns_`: each column of
+    text has a :class:`tacit.TextClassifier` of its own, which says what the words speak for;
+    categories, yes/no (Bernoulli) and numbers (normal, or cut into bins) each have a distribution
+    of their own in each class; dates and identifiers are left out. Cells that are empty, NA, N/A,
+    NaN, null or ? are missing, and so is, when predicting, a category that is new.
+
+    How columns are seen and weighed is settled by hidden labels: 5 times a fifth of the labelled
+    rows takes no part, and that is chosen under which their labels are most probable. Rows without
+    a label are used if that helps; `unlabeled_help_` says what came of it. Where no class has two
+    labels, none can be hidden: then what is usual is done (below).
+
+    Parameters
+    ----------
+    %(table_parameters)s
+    numbers : {"normal", "bins", "auto"}, default="auto"
+        How numbers are distributed in a class: normally, or with a share for each of up to ten bins
+        that hold about equally many rows. "auto" is normally unless hidden labels speak for bins.
+    texts : {"pooled", "counted"}, default="pooled"
+        What is made of words: the evidence of a :class:`tacit.TextClassifier`, which is fitted to
+        a column of text before the others; or counts, which have a multinomial distribution in each
+        class, smoothed by `word_alpha`, and a part in EM together with the other columns.
+    word_labels : dict, default=None
+        Words whose class is known, as ``{"hockey": "sport"}``, for texts that are "pooled".
+    %(prior_parameters)s
+    %(class_parameters)s
+    unlabeled_weight : float or "auto", default="auto"
+        Weight of each row of whose label nothing is known; 0 leaves them out of the fit. "auto" is
+        0, 0.1 or 1; 0.1 if no label can be hidden. Unless it is "auto", the columns beside texts
+        are seen as usual: alpha is 1 and numbers are normal where those are "auto", and
+        `temperature_` is 1.
+    %(em_parameters)s
+
+    Attributes
+    ----------
+    %(table_attributes)s
+    texts_ : dict
+        The :class:`tacit.TextClassifier` of each column of text, by its name.
+    text_weights_ : dict
+        By what the log-odds of each are multiplied: 1 if there are no other columns.
+    unlabeled_help_ : UnlabeledHelp
+        Of "auto": what the model finds without and with rows that have no label, and the weight.
+    temperature_ : float
+        By which the log-odds of the other columns are divided, so that probabilities are right
+        where labels were hidden: naive Bayes is too sure of itself where columns hang together.
+    alpha_ : float
+        The smoothing of categories: 1, 0.1, 0.01 or 0.001 if `alpha` is "auto".
+    label_name_ : str or None
+        The name of `y`, if it had one.
+    %(label_attributes)s
+    %(em_attributes)s
+
+    Examples
+    --------
+    >>> from tacit import TableClassifier
+    >>> table = {"text": ["a late goal won it", "the violin and the cello", "goal in extra time",
+    ...                   "cello and piano, played slowly"], "minutes": [90, 50, 100, None]}
+    >>> model = TableClassifier().fit(table, ["sport", "music", None, None])
+    >>> [(column.name, column.kind) for column in model.columns_]
+    [('text', 'text'), ('minutes', 'number')]
+    >>> model.transduction_.tolist()
+    ['sport', 'music', 'sport', 'music']
+    >>> print(model.explain({"text": "a goal for the violin", "minutes": None}, "music"))
+    music (probability 0.141) rather than sport
+      before       +0.029
+      text goal    -1.835
+      together     -1.806
+    """
+
+    alpha: Any = "auto"
+    numbers: str = "auto"
+    texts: str = "pooled"
+    word_labels: Any = None
+    unlabeled_weight: Any = "auto"
+
+    _saved: ClassVar[dict[str, Any]] = {
+        **TableKind._saved,
+        "label_name_": str | None,
+        "texts_": dict,
+        "text_weights_": dict,
+        "unlabeled_help_": UnlabeledHelp,
+        "temperature_": float,
+        "alpha_": float,
+    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "unlabeled_weight": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "numbers": [StrOptions({"normal", "bins", "auto"})],
+        "texts": [StrOptions({"pooled", "counted"})],
+        "word_labels": [Mapping, None],
+    }
+
+    def _smoothing(self) -> float:
+        return getattr(self, "alpha_", 1.0) if self.alpha == "auto" else float(self.alpha)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to rows of which all, some or none are labelled.
+
+        Parameters
+        ----------
+        X : table
+            A data frame of pandas or polars, an Arrow table or a dict of lists.
+        y : array-like of shape (n,) or (n, K)
+            The labels, missing ones as NaN, None, NA or `missing_label`; or evidence.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self
+        """
+        name = getattr(y, "name", None)
+        self.label_name_ = None if name is None else str(name)
+        return super().fit(X, y, sample_weight)
+
+    # Texts: what their classifiers say is a part of the model that is not estimated with it.
+
+    def _text(self, column: Column) -> TextClassifier | None:
+        """Return the classifier of a column of text, if it has one: not before it is fitted."""
+        found: TextClassifier | None = getattr(self, "texts_", {}).get(column.name)
+        return found if found is None or found.vectorizer_ is column.vectorizer else None
+
+    def _words(self, column: Column) -> Group:
+        text = self._text(column)
+        if text is None:
+            return super()._words(column)
+        return Group(f"text {column.name}", Given(), [column], len(text.classes_))
+
+    def _block(self, column: Column, cells: Any) -> Any:
+        text = self._text(column)
+        if text is None:
+            return super()._block(column, cells)
+        log_p = log_normalize(text._pooled_joint(cells))[0]
+        return self.text_weights_[column.name] * text._evidence(log_p)
+
+    def _given_prior(self, K: int) -> Array | None:
+        texts = list(getattr(self, "texts_", {}).values())
+        if not texts or self.class_prior is not None or not self.fit_prior:
+            return super()._given_prior(K)
+        shares = np.maximum(texts[0].class_shares_, np.finfo(np.float64).tiny)
+        return np.asarray(shares / shares.sum())
+
+    def _check_shape(self, X: Any, reset: bool) -> Prepared:
+        new = super()._check_shape(X, reset)
+        if reset:
+            self.texts_, self.text_weights_ = new.texts, dict.fromkeys(new.texts, 1.0)
+        return new
+
+    def _check(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any, reset: bool
+    ) -> tuple[Any, Labels, Array]:
+        if y is not None:
+            classes = all_classes(y, classes, self.missing_label, self.word_labels)
+        return super()._check(X, y, sample_weight, classes, reset)
+
+    def _with_texts(
+        self, X: Prepared, labels: Labels, weight: Array, quick: bool = False
+    ) -> Prepared:
+        """Fit a classifier to each column of text, and return the table with what they say."""
+        found, left = dict[str, TextClassifier](), dict(self.word_labels or {})
+        for column in X.columns:
+            vectorizer = column.vectorizer
+            if vectorizer is not None:
+                words = [w for w in self.word_labels or {} if vectorizer.transform([w]).nnz]
+                text = TextClassifier(
+                    word_labels={word: (self.word_labels or {})[word] for word in words},
+                    unlabeled_weight=0.0 if quick else self.unlabeled_weight,
+                    random_state=self.random_state,
+                    n_jobs=self.n_jobs,
+                )
+                text._fit(vectorizer, X.cells[column.name], labels, weight, quick)
+                found[column.name] = text
+                left = {word: label for word, label in left.items() if word not in words}
+        if left:
+            raise ValueError(f"word_labels names {sorted(left)}: expected words that texts have.")
+        self.texts_, self.text_weights_ = found, dict.fromkeys(found, 1.0)
+        return self._shaped(replace(X, blocks=(), texts=found)) if found else X
+
+    def _settled(
+        self, X: Prepared, labels: Labels, weight: Array, first: bool
+    ) -> tuple[Prepared, float]:
+        if not first and self.unlabeled_weight == "auto":  # a further batch
+            told: UnlabeledHelp | None = getattr(self, "unlabeled_help_", None)
+            return X, 1.0 if told is None else told.weight
+        for name in ("unlabeled_help_", "_cut_short"):  # what a fit before left
+            self.__dict__.pop(name, None)
+        self.temperature_ = 1.0
+        self.alpha_ = 1.0 if self.alpha == "auto" else float(self.alpha)
+        new = first and self.texts == "pooled" and not X.texts
+        try:
+            X = self._with_texts(X, labels, weight) if new else X
+            if self.unlabeled_weight != "auto":
+                return X, float(self.unlabeled_weight)
+            if (labels.codes < 0).all():
+                return X, 1.0
+            found = self._settle(X, labels, weight)
+        except KeyboardInterrupt:  # what is found at once is better than nothing
+            self._cut_short = True
+            self.unlabeled_help_ = UnlabeledHelp(None, None, 0.0)
+            new = new and not X.texts
+            return self._with_texts(X, labels, weight, quick=True) if new else X, 0.0
+        self.alpha_ = found.alpha
+        X = self._cut(X, found.bins)
+        self._columns = X.columns
+        weights = list(self.text_weights_.values())  # of the first blocks
+        scaled = map(np.multiply, weights, X.blocks)
+        return replace(X, blocks=(*scaled, *X.blocks[len(weights) :])), found.unlabeled_weight
+
+    def _settle(self, X: Prepared, labels: Labels, weight: Array) -> Setting:
+        """Choose a setting, and set the temperature and the weights of texts, by hidden labels."""
+        kinds = {c.kind for c in X.columns if c.name not in self.texts_ and c.kind != "out"}
+        unknown, usual = bool(labels.unknown.any()), self.numbers == "bins"
+        texts = list(self.texts_.values())
+        if not kinds and len(texts) == 1:  # which has settled all there is
+            if unknown:
+                self.unlabeled_help_ = texts[0].unlabeled_help_
+            return Setting(self.alpha_, usual, texts[0].unlabeled_help_.weight)
+        bins = [False, True] if self.numbers == "auto" and "number" in kinds else [usual]
+        counted = any(bins) or not kinds.isdisjoint({"category", "yes/no"})
+        alphas = ALPHAS if self.alpha == "auto" and counted else [self.alpha_]
+        settings = [Setting(alpha, cut, 0.0) for cut, alpha in product(bins, alphas)]
+        trial = _Trial(self, {cut: self._cut(X, cut) for cut in bins}, labels, weight)
+        if not trial.tells(settings[0]):
+            given = UNTRIED if unknown else 0.0
+            if unknown:
+                self.unlabeled_help_ = UnlabeledHelp(None, None, given)
+            return Setting(self.alpha_, usual, given)
+        tried = [trial(setting) for setting in settings]
+        losses = [tried[0].loss - MARGIN, *(one.loss for one in tried[1:])]
+        chosen, best = settings[int(np.argmin(losses))], tried[int(np.argmin(losses))]
+        if unknown:
+            without = trial(chosen, supervised=True) if texts else best
+            settings = [chosen._replace(unlabeled_weight=given) for given in WEIGHTS]
+            tried = [trial(setting) for setting in settings]
+            place = int(np.argmin([one.loss for one in tried]))
+            used = tried[place].loss < best.loss - MARGIN
+            other = best if texts and not used else tried[place]
+            chosen, best = (settings[place], other) if used else (chosen, best)
+            given = max([chosen.unlabeled_weight, *(t.unlabeled_help_.weight for t in texts)])
+            self.unlabeled_help_ = UnlabeledHelp(without.evaluation, other.evaluation, given)
+        # Naive Bayes is too sure of itself, never too modest.
+        self.temperature_ = 1.0 / min(float(best.weights[0]), 1.0)
+        self.text_weights_ = dict(zip(self.texts_, best.weights[1:].tolist(), strict=True))
+        return chosen
+
+    # Predictions: the log-odds of all columns but texts, which are calibrated, are made smaller.
+
+    def _before(self, parts: Sequence[Any]) -> Array:
+        """Return log p(y) and what texts say, which no temperature touches, of encoded rows."""
+        said = [
+            part.values
+            for group, part in zip(self._groups(), parts, strict=True)
+            if isinstance(group.family, Given)
+        ]
+        return np.asarray(sum(said, self._params.class_log_prior[None, :]))
+
+    @property
+    def _sharpness(self) -> float:
+        return 1.0 / getattr(self, "temperature_", 1.0)
+
+    def _look(self, X: Any, wanted: engine.Wanted) -> tuple[Array, Array]:
+        check_is_fitted(self)
+        if self._sharpness == 1.0:
+            return super()._look(X, wanted)
+        with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs):
+            X = self._check_shape(X, reset=False)
+            joint, log_p = super()._look(X, "joint")
+            before = self._before(self._model.family.encode(X).parts)
+        never = np.isneginf(before)
+        rest = np.where(never, -np.inf, joint - np.where(never, 0.0, before))
+        found = np.where(never, 0.0, before) + self._sharpness * rest
+        if wanted != "joint":
+            found = (normalize if wanted == "posterior" else log_normalize)(found)[0]
+            prior = self._params.class_log_prior
+            found[np.isneginf(log_p)] = prior if wanted == "log_posterior" else np.exp(prior)
+        return found, log_p
+
+    def _distributions(
+        self, labels: Labels, others: Rows, which: npt.NDArray[np.intp] | None
+    ) -> Array:
+        if self._sharpness == 1.0:
+            return super()._distributions(labels, others, which)
+        found = super()._distributions(labels, Rows(others.features), which) ** self._sharpness
+        parts = cast(Blocks, others.features).parts
+        before = (1.0 - self._sharpness) * bounded(self._before(parts))
+        merged = which is not None and len(before) > 1
+        found[labels.codes < 0] *= np.exp(before[which] if merged else before)
+        if labels.evidence is not None:
+            found *= np.exp(labels.log_evidence())
+        return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+    # What is said of a column of text.
+
+    def _said(
+        self, X: Prepared, group: Group, family: Family, params: Any, block: Any
+    ) -> tuple[Any, list[tuple[str, str, Array]]]:
+        text = self._text(group.columns[0])
+        if text is None:
+            before, said = super()._said(X, group, family, params, block)
+            return before, [(name, value, self._sharpness * logs) for name, value, logs in said]
+        name = group.columns[0].name
+        weight = self.text_weights_[name]
+        log_prior, terms = text._terms(X.cells[name])
+        before = weight * text._evidence(log_prior)
+        return before, [(name, word, weight * logs) for word, logs in terms]
+
+    def _marked(
+        self, group: Group, family: Family, params: Any, statistics: Any, share: Array, n: int
+    ) -> list[list[Feature]]:
+        text = self._text(group.columns[0])
+        if text is None:
+            return super()._marked(group, family, params, statistics, share, n)
+        name = group.columns[0].name
+        found = [text.top_features(label, n) for label in text.classes_.tolist()]
+        return [[feature._replace(column=name) for feature in own] for own in found]
+
+    def _drawn_words(
+        self, column: Column, drawn: Array, labels: Any, rng: np.random.RandomState
+    ) -> Array:
+        text = self._text(column)
+        return drawn if text is None else text._drawn(labels, rng)
+
+
+class _Trial:
+    """Hide labels, fit without their rows, and weigh what is said of these."""
+
+    def __init__(
+        self,
+        classifier: TableClassifier,
+        tables: dict[bool, Prepared],
+        labels: Labels,
+        weight: Array,
+    ) -> None:
+        self.quick = alone(classifier, labels).set_params(
+            tol=max(classifier.tol, 1e-3), warm_start=False
+        )
+        self.texts, self.tables = list(classifier.texts_.values()), tables
+        self.known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
+        self.weight, self.codes = weight, labels.codes
+        self.held = list(folds(np.where(weight > 0, labels.codes, -1), N_FOLDS))
+        self.shares = np.full(len(labels.classes), 1.0 / len(labels.classes))
+        self.judged: dict[Setting, Judged | None] = {}
+
+    def tells(self, setting: Setting) -> bool:
+        """Return whether hidden labels can decide, and note the shares of the classes."""
+        judged = self._judge(setting)
+        hidden = all(text._hidden is not None for text in self.texts)
+        return judged is not None and hidden and judged.covers(self.shares)
+
+    def __call__(self, setting: Setting, supervised: bool = False) -> Weighed:
+        """Return how good a setting is, beside what texts say, or say by labelled ones alone."""
+        judged = self._judge(setting)
+        assert judged is not None
+        joints = [judged.joints]
+        for text in self.texts:
+            rows, without, found = text._hidden
+            assert np.array_equal(rows, np.concatenate(self.held))
+            said = text._evidence(log(without if supervised else found))
+            joints.append(said[:, :, None])
+        one = np.ones(len(joints))
+        judged = replace(judged, joints=np.concatenate(joints, axis=2))
+        return judged.pooled(one > 0, one, one, self.shares)
+
+    def _judge(self, setting: Setting) -> Judged | None:
+        """Return what is said of hidden rows, apart from what texts say."""
+        if setting in self.judged:
+            return self.judged[setting]
+        table, joints, priors, shares = self.tables[setting.bins], [], [], []
+        for held in self.held:
+            rest = np.delete(np.arange(len(self.weight)), held)
+            model = clone(self.quick).set_params(
+                alpha=setting.alpha, unlabeled_weight=setting.unlabeled_weight
+            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # good enough to compare by
+                model.fit(table.take(rest), self.known[rest], sample_weight=self.weight[rest])
+            new = table.take(held)
+            before = np.maximum(model._before(model._model.family.encode(new).parts), -MOST)
+            joints.append((model.predict_joint_log_proba(new) - before)[:, :, None])
+            priors.append(np.tile(np.maximum(model._params.class_log_prior, -MOST), (len(held), 1)))
+            shares.append(model.label_distributions_.mean(axis=0))
+        judged = Judged.of(joints, [self.codes[held] for held in self.held])
+        if judged is not None:
+            judged = replace(judged, before=np.concatenate(priors))
+        if not self.judged and shares:
+            self.shares = np.mean(shares, axis=0)
+        self.judged[setting] = judged
+        return judged
