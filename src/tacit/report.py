@@ -20,8 +20,10 @@ MOST_COLUMNS = 50
 LONGEST = 40
 
 
-def columns_facts(columns: Iterable[Column], table: Any = None) -> list[dict[str, Any]]:
-    """Return what each column is, and how many of its cells are missing."""
+def columns_facts(
+    columns: Iterable[Column], table: Any = None, texts: Mapping[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """Return what each column is, how many of its cells are missing, and the models of texts."""
     cells = {} if table is None else columns_of(table)
     found = []
     for column in columns:
@@ -32,6 +34,14 @@ def columns_facts(columns: Iterable[Column], table: Any = None) -> list[dict[str
             facts["categories"] = list(column.categories)
         if column.vectorizer is not None:
             facts["words"] = len(column.vectorizer.vocabulary_)
+        if column.edges:
+            facts["bins"] = len(column.edges) - 1
+        if texts and column.name in texts:
+            text = texts[column.name]
+            facts["models"] = [
+                {"view": member.view, "supervised": member.supervised, "weight": float(weight)}
+                for member, weight in zip(text.members_, text.pool_.weights, strict=True)
+            ]
         if column.name in cells and column.kind != "out":
             facts["missing"] = sum(cell is None for cell in cells[column.name].values)
         found.append(facts)
@@ -100,7 +110,7 @@ def describe(
     else:
         facts["shares"] = {str(k): float(w) for k, w in enumerate(model.weights_)}
     facts |= {
-        "columns": columns_facts(model.columns_, table),
+        "columns": columns_facts(model.columns_, table, getattr(model, "texts_", None)),
         "rounds": model.n_iter_,
         "converged": bool(model.converged_),
         "objective": float(model.objective_),
@@ -156,7 +166,11 @@ def _columns(facts: Mapping[str, Any]) -> list[str]:
         kind = "left out" if column["kind"] == "out" else column["kind"]
         notes = [column["note"]] if "note" in column else []
         if "words" in column:
-            notes.append(f"{column['words']:,} words")
+            seen = dict.fromkeys(model["view"] for model in column.get("models", []))
+            by = f", seen as {' and as '.join(seen)}" if seen else ""
+            notes.append(f"{column['words']:,} words{by}")
+        elif "bins" in column:
+            notes.append(f"in {column['bins']} bins")
         elif "categories" in column:
             shown = ", ".join(map(_short, column["categories"][:4]))
             more = len(column["categories"]) - 4
@@ -171,6 +185,8 @@ def _columns(facts: Mapping[str, Any]) -> list[str]:
 def _rounds(facts: Mapping[str, Any]) -> list[str]:
     end = "" if facts["converged"] else ", not converged"
     rounds = "1 round" if facts["rounds"] == 1 else f"{facts['rounds']} rounds"
+    if all("models" in column for column in facts["columns"] if column["kind"] != "out"):
+        rounds = "several models of few rounds"
     took = f" in {facts['seconds']:.1f} s" if "seconds" in facts else ""
     return [f"{rounds}{took}{end}"]
 

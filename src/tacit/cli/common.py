@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ __all__ = [
     "table_model",
     "weight_of",
     "with_labels",
+    "words",
     "wrote",
 ]
 
@@ -50,11 +51,20 @@ def check_resume(checkpoint: str | None, resume: bool) -> None:
 
 def kinds(given: list[str] | None) -> dict[str, str]:
     """Return the kinds of columns that were given as COLUMN=KIND."""
-    pairs = [text.rpartition("=") for text in given or []]
-    for name, sign, kind in pairs:
-        if not (name and sign):
-            raise UsageError(f"--kind {name}{sign}{kind}: expected COLUMN=KIND.")
-    return {name: kind for name, _, kind in pairs}
+    return _pairs("--kind", given, "COLUMN=KIND")
+
+
+def words(given: list[str] | None) -> dict[str, str]:
+    """Return the classes of words that were given as WORD=CLASS."""
+    return _pairs("--word", given, "WORD=CLASS")
+
+
+def _pairs(option: str, given: list[str] | None, expected: str) -> dict[str, str]:
+    found = [text.rpartition("=") for text in given or []]
+    for name, sign, value in found:
+        if not (name and sign and value):
+            raise UsageError(f"{option} {name}{sign}{value}: expected {expected}.")
+    return {name: value for name, _, value in found}
 
 
 def weight_of(text: str) -> float | str:
@@ -79,9 +89,19 @@ class Labelled(NamedTuple):
     names: dict[str, Any]  # of the classes, as the table has them
 
 
-def labelled(path: str, label: str, delimiter: str | None, encoding: str) -> Labelled:
-    """Read a table, one column of which holds labels."""
+def labelled(
+    path: str,
+    label: str,
+    delimiter: str | None,
+    encoding: str,
+    of_words: Collection[str] = (),
+) -> Labelled:
+    """Read a table, one column of which holds labels; with those of words it may be absent."""
+    import polars as pl
+
     table = tables.read(path, delimiter=delimiter, encoding=encoding)
+    if of_words and label not in table.columns:
+        table = table.with_columns(pl.lit(None, pl.String).alias(label))
     tables.columns(table, [label], source=path)
     cells = Cells(table[label])
     labels = cells.keys
@@ -93,22 +113,21 @@ def labelled(path: str, label: str, delimiter: str | None, encoding: str) -> Lab
             f"{', '.join(gone)} in column {label!r} of {path}: taken as missing labels.",
             stacklevel=2,
         )
-    if len(different) < 2:
+    if len(different | set(of_words)) < 2:
         found = f"only {different.pop()!r}" if different else "none"
         raise ValueError(
             f"{path}: column {label!r} holds {found} as a label: expected at least two different "
             "ones (empty cells, NA, N/A, NaN, null and ? are missing). Label some rows, or find "
             "groups without labels by tacit cluster."
         )
-    import polars as pl
-
     endings = "_filled", "_predicted", "_probability"
     own = [f"{label}{ending}" for ending in endings] + [f"{label}_p_{c}" for c in different]
     written = [name for name in own if name in table.columns]
     if written:
         warnings.warn(f"{', '.join(written)}: written by tacit before, and left out.", stacklevel=2)
     pairs = zip(labels, cells.values, strict=True)
-    names = {k: k if type(v) is str else v for k, v in pairs if k is not None}
+    names = {name: name for name in of_words}
+    names |= {k: k if type(v) is str else v for k, v in pairs if k is not None}
     return Labelled(table, table.drop(label, *written), pl.Series(label, labels), names)
 
 

@@ -172,7 +172,8 @@ def inspect(
         elif isinstance(found, TableMixture):
             facts["shares"] = {str(k): w for k, w in enumerate(found.weights_.tolist())}
         if isinstance(found, TableClassifier | TableMixture):
-            facts["columns"] = columns_facts(found.columns_)
+            texts = getattr(found, "texts_", None)
+            facts["columns"] = columns_facts(found.columns_, texts=texts)
             facts["marks"] = marks_facts(found)
     if as_json:
         print(as_text(facts))

@@ -20,6 +20,7 @@ from tacit.cli.common import (
     table_model,
     weight_of,
     with_labels,
+    words,
     wrote,
 )
 from tacit.cli.options import (
@@ -41,6 +42,7 @@ from tacit.cli.options import (
     Spreadsheet,
     Threads,
     Unlabeled,
+    Words,
 )
 from tacit.cli.talk import command, fitted, report
 from tacit.evaluation import cross_validate
@@ -55,8 +57,8 @@ def _classifier(
     path: str, data: Labelled, settings: tuple[Any, ...], show: bool
 ) -> tuple[TableClassifier, float, bool]:
     """Return a classifier fitted to a table, the seconds that took, and whether Ctrl-C ended it."""
-    names = "kinds", "unlabeled_weight", "random_state", "n_jobs", "checkpoint", "resume"
-    classifier = TableClassifier(**dict(zip(names, settings, strict=True)))
+    names = "kinds", "word_labels", "unlabeled_weight", "random_state", "n_jobs", "checkpoint"
+    classifier = TableClassifier(**dict(zip((*names, "resume"), settings, strict=True)))
     check_resume(classifier.checkpoint, classifier.resume)
     with named(path):
         return classifier, *fitted(classifier, data.features, data.labels, show=show)
@@ -65,6 +67,7 @@ def _classifier(
 @command(
     "tacit fill mails.csv --label topic -o filled.csv",
     "zcat mails.csv.gz | tacit fill - --label topic > filled.csv",
+    "tacit fill mails.csv --label topic --word hockey=sport --word violin=music -o filled.csv",
 )
 def fill(
     input: Input,  # noqa: A002 - what users see
@@ -72,6 +75,7 @@ def fill(
     output: Output = "-",
     model: Save = None,
     kind: Kinds = None,
+    word: Words = None,
     unlabeled: Unlabeled = "auto",
     every: All = False,
     spreadsheet: Spreadsheet = False,
@@ -91,8 +95,9 @@ def fill(
     probable) and the probability of it.
     """
     check_outputs(output, as_json, model)
-    data = labelled(input, label, delimiter, encoding)
-    settings = kinds(kind), weight_of(unlabeled), seed, threads, checkpoint, resume
+    said = words(word)
+    data = labelled(input, label, delimiter, encoding, said.values())
+    settings = kinds(kind), said, weight_of(unlabeled), seed, threads, checkpoint, resume
     classifier, seconds, stopped = _classifier(input, data, settings, show=not quiet)
     p, classes = classifier.label_distributions_, classifier.classes_.tolist()
     names = [data.names[c] for c in classes]
@@ -125,6 +130,7 @@ def fit(
     label: Label,
     output: Annotated[str, typer.Option("--output", "-o", help="The model file to write.")],
     kind: Kinds = None,
+    word: Words = None,
     unlabeled: Unlabeled = "auto",
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",
@@ -138,8 +144,9 @@ def fit(
 ) -> int:
     """Fit a model to a table of which some rows are labelled, and write it to a file."""
     check_target(output)
-    data = labelled(input, label, delimiter, encoding)
-    settings = kinds(kind), weight_of(unlabeled), seed, threads, checkpoint, resume
+    said = words(word)
+    data = labelled(input, label, delimiter, encoding, said.values())
+    settings = kinds(kind), said, weight_of(unlabeled), seed, threads, checkpoint, resume
     classifier, seconds, stopped = _classifier(input, data, settings, show=not quiet)
     classifier.save(output)
 

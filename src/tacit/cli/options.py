@@ -25,6 +25,7 @@ __all__ = [
     "Spreadsheet",
     "Threads",
     "Unlabeled",
+    "Words",
 ]
 
 Input = Annotated[
@@ -48,11 +49,19 @@ Kinds = Annotated[
         "May be given several times.",
     ),
 ]
+Words = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--word",
+        help="WORD=CLASS: a word of the texts that speaks for a class, beside labels or instead of "
+        "them. May be given several times.",
+    ),
+]
 Unlabeled = Annotated[
     str,
     typer.Option(
         "--unlabeled",
-        help="Weight of rows without a label, from 0 (left out); auto: 1 if they help, else 0.",
+        help="Weight of rows without a label, from 0 (left out); auto: as much as helps.",
     ),
 ]
 Delimiter = Annotated[
