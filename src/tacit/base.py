@@ -234,6 +234,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         weight: Array,
         class_prior: Array | None,
         data: dict[str, Any],
+        init: Any,
     ) -> None:
         """Fit by EM to checked data, and set all attributes."""
         rng = check_random_state(self.random_state)
@@ -257,7 +258,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         if chunks:
             chunks[0] = replace(chunks[0], known=fixed)
         n_starts = 1
-        if chunks and previous is None and starts.is_random(self.init, labels, weight):
+        if chunks and previous is None and starts.is_random(init, labels, weight):
             n_starts = self.n_init
         report = Reporter(self, data, n_starts)
         keeper = Keeper(self, X, labels, weight)
@@ -274,14 +275,10 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
                     progress = em.Progress(saved.statistics, saved.objectives.tolist())
                 elif chunks and previous is not None:
                     start = model.maximize(previous)
-                elif (
-                    chunks
-                    and fixed is not None
-                    and starts.is_fixed(self.init, labels, weight, loop)
-                ):
+                elif chunks and fixed is not None and starts.is_fixed(init, labels, weight, loop):
                     start = self._first(model, fixed)
                 elif chunks:
-                    begin = starts.responsibilities(self.init, X, labels, weight, rng, model.hard)
+                    begin = starts.responsibilities(init, X, labels, weight, rng, model.hard)
                     if merged is not None and which is not None and loop.all():
                         start = self._start(model, *together(merged, which, begin, weight))
                     else:
@@ -397,7 +394,8 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         joint = self.predict_joint_log_proba(X)
         best = joint.argmax(axis=1)
         impossible = np.isneginf(joint[np.arange(len(best)), best])
-        best[impossible] = self._params.class_log_prior.argmax()
+        if impossible.any():  # p(y | x) is p(y) there
+            best[impossible] = self.predict_proba(X)[impossible].argmax(axis=1)
         return np.asarray(best)
 
     def predict_joint_log_proba(self, X: Any) -> Array:

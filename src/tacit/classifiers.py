@@ -9,6 +9,7 @@ from typing import Any, ClassVar, cast
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from tacit import em
+from tacit.components import ComponentClassifier
 from tacit.counterparts import HasCounterpart
 from tacit.families import Family, Multinomial
 from tacit.kinds import (
@@ -38,7 +39,7 @@ WARM_UP_TOL = 1e-3
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BernoulliNB(HasCounterpart, DiscreteClassifier, BernoulliKind):
+class BernoulliNB(HasCounterpart, ComponentClassifier, DiscreteClassifier, BernoulliKind):
     """Naive Bayes for features that are there or not; absence counts too.
 
     %(drop_in)s
@@ -51,6 +52,7 @@ class BernoulliNB(HasCounterpart, DiscreteClassifier, BernoulliKind):
     %(binarize)s
     %(prior_parameters)s
     %(label_parameters)s
+    %(component_parameters)s
     %(em_parameters)s
 
     Attributes
@@ -60,6 +62,7 @@ class BernoulliNB(HasCounterpart, DiscreteClassifier, BernoulliKind):
     feature_log_prob_ : ndarray of shape (K, d)
         log p(x_j = 1 | y).
     %(label_attributes)s
+    %(component_attributes)s
     %(em_attributes)s
 
     Examples
@@ -73,7 +76,7 @@ class BernoulliNB(HasCounterpart, DiscreteClassifier, BernoulliKind):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CategoricalNB(HasCounterpart, DiscreteClassifier, CategoricalKind):
+class CategoricalNB(HasCounterpart, ComponentClassifier, DiscreteClassifier, CategoricalKind):
     """Naive Bayes for features that are one of several categories, coded 0, 1, 2, ...
 
     %(drop_in)s
@@ -86,6 +89,7 @@ class CategoricalNB(HasCounterpart, DiscreteClassifier, CategoricalKind):
     %(prior_parameters)s
     %(category_parameters)s
     %(label_parameters)s
+    %(component_parameters)s
     %(em_parameters)s
 
     Attributes
@@ -97,6 +101,7 @@ class CategoricalNB(HasCounterpart, DiscreteClassifier, CategoricalKind):
     n_categories_ : ndarray of shape (d,)
         v_j, the number of categories of each feature.
     %(label_attributes)s
+    %(component_attributes)s
     %(em_attributes)s
 
     Examples
@@ -110,7 +115,7 @@ class CategoricalNB(HasCounterpart, DiscreteClassifier, CategoricalKind):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MultinomialNB(HasCounterpart, DiscreteClassifier, MultinomialKind):
+class MultinomialNB(HasCounterpart, ComponentClassifier, DiscreteClassifier, MultinomialKind):
     """Naive Bayes for counts, such as those of the words of a text.
 
     %(drop_in)s
@@ -126,6 +131,7 @@ class MultinomialNB(HasCounterpart, DiscreteClassifier, MultinomialKind):
     %(force_alpha)s
     %(prior_parameters)s
     %(label_parameters)s
+    %(component_parameters)s
     tempering : float, default=1.0
         Below 1, EM begins with up to 8 rounds in which rows count for this part of their length and
         the classes are held to similar sizes: labels then reach further before rows are sure of
@@ -139,6 +145,7 @@ class MultinomialNB(HasCounterpart, DiscreteClassifier, MultinomialKind):
     feature_log_prob_ : ndarray of shape (K, d)
         log p(word | y).
     %(label_attributes)s
+    %(component_attributes)s
     %(em_attributes)s
 
     Examples
@@ -176,7 +183,7 @@ class MultinomialNB(HasCounterpart, DiscreteClassifier, MultinomialKind):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GaussianNB(HasCounterpart, NormalClassifier, GaussianKind):
+class GaussianNB(HasCounterpart, ComponentClassifier, NormalClassifier, GaussianKind):
     """Naive Bayes for numbers: a mean and a variance for each feature and class.
 
     %(drop_in)s
@@ -191,6 +198,7 @@ class GaussianNB(HasCounterpart, NormalClassifier, GaussianKind):
     var_smoothing : float, default=1e-9
         Part of the largest variance of all features that is added to all variances.
     %(label_parameters)s
+    %(component_parameters)s
     %(em_parameters)s
 
     Attributes
@@ -204,6 +212,7 @@ class GaussianNB(HasCounterpart, NormalClassifier, GaussianKind):
     class_prior_ : ndarray of shape (K,)
         p(y).
     %(label_attributes)s
+    %(component_attributes)s
     %(em_attributes)s
 
     Examples
@@ -216,7 +225,7 @@ class GaussianNB(HasCounterpart, NormalClassifier, GaussianKind):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GaussianDiscriminant(NormalClassifier):
+class GaussianDiscriminant(ComponentClassifier, NormalClassifier):
     """Gaussian discriminant analysis: normal classes whose features vary together.
 
     Parameters
@@ -229,6 +238,7 @@ class GaussianDiscriminant(NormalClassifier):
     var_smoothing : float, default=1e-9
         Part of the largest variance of all features that is added to all variances.
     %(label_parameters)s
+    %(component_parameters)s
     %(em_parameters)s
 
     Attributes
@@ -242,6 +252,7 @@ class GaussianDiscriminant(NormalClassifier):
     class_prior_ : ndarray of shape (K,)
         p(y).
     %(label_attributes)s
+    %(component_attributes)s
     %(em_attributes)s
 
     Examples
@@ -273,7 +284,7 @@ class GaussianDiscriminant(NormalClassifier):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MixedNB(DiscreteClassifier, MixedKind):
+class MixedNB(ComponentClassifier, DiscreteClassifier, MixedKind):
     """Naive Bayes for columns of different kinds: counts, categories and numbers side by side.
 
     Parameters
@@ -284,6 +295,7 @@ class MixedNB(DiscreteClassifier, MixedKind):
         number, a list of them, a slice or a mask. Columns in no part are left out.
     %(prior_parameters)s
     %(label_parameters)s
+    %(component_parameters)s
     %(em_parameters)s
 
     Attributes
@@ -291,6 +303,7 @@ class MixedNB(DiscreteClassifier, MixedKind):
     named_params_ : dict
         The estimated parameters of each part, by its name.
     %(label_attributes)s
+    %(component_attributes)s
     %(em_attributes)s
 
     Examples

@@ -76,7 +76,7 @@ class Mixture(DensityMixin, EMEstimator):
         labels = Labels(np.arange(self.n_components), np.full(checked.shape[0], -1))
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         data = {"X": X, "y": y, "metadata": metadata}
-        self._fit_em(checked, labels, weight, None, data)
+        self._fit_em(checked, labels, weight, None, data, self.init)
         self.lower_bound_ = float(self.lower_bounds_[-1])
         return self
 

@@ -41,7 +41,7 @@ ID = re.compile(r"(?:^|[\W_])id$|(?:^|[\W_]|[a-z])I[Dd]$")
 # Cells that a kind is judged by, spread evenly over the column.
 SAMPLE = 10_000
 # Into how many bins numbers are cut.
-BINS = 10
+BINS = 5
 
 
 class CellError(ValueError):

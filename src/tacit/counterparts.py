@@ -42,6 +42,8 @@ class HasCounterpart:
         array(['sport'], dtype='<U5')
         """
         check_is_fitted(self)
+        if getattr(self, "components_per_class_", 1) > 1:
+            raise ValueError("scikit-learn has no classes of several components: there is no twin.")
         from sklearn import mixture, naive_bayes  # of which mixture takes long to import
 
         here = type(self).__name__

@@ -36,6 +36,8 @@ MOST = 700.0
 # What is compared is the log-loss with so much of every probability spread evenly, so that a single
 # row that a model is wrongly sure of does not decide.
 DOUBT = 0.05
+# Standard errors by which one model must be better than another to be preferred.
+CHANCE = 1.0
 # Hidden labels decide if their classes make up so much of all rows.
 COVERED = 0.8
 
@@ -174,6 +176,15 @@ class Weighed(NamedTuple):
     evaluation: Evaluation
     loss: float
     posterior: Array
+    losses: Array
+
+    def beats(self, other: Weighed, margin: float) -> bool:
+        """Return whether the loss is less by a margin, and by more than chance makes it.
+
+        Chance is the standard error of the difference, by how much it differs from row to row.
+        """
+        less = other.losses - self.losses
+        return bool(less.sum() > max(margin, CHANCE * np.sqrt(len(less)) * less.std()))
 
 
 @dataclass(frozen=True)
@@ -227,8 +238,8 @@ class Judged:
             learnt = pooling.learn(said[~held], self.truth[~held], *given, before[~held])
             p[held] = normalize(np.einsum("nkc,c->nk", said[held], learnt) + before[held])[0]
         right = (1 - DOUBT) * p[np.arange(len(p)), self.truth] + DOUBT / len(shares)
-        loss = -(pooling.even_out(self.truth, shares) * np.log(right)).sum()
-        return Weighed(weights, Evaluation.of(p, self.truth), float(loss), p)
+        losses = -pooling.even_out(self.truth, shares) * np.log(right)
+        return Weighed(weights, Evaluation.of(p, self.truth), float(losses.sum()), p, losses)
 
 
 def alone(classifier: Any, labels: Labels) -> Any:

@@ -306,8 +306,8 @@ class TableMixture(Mixture, TableKind):
     %(mixture_parameters)s
     %(table_parameters)s
     numbers : {"normal", "bins"}, default="normal"
-        How numbers are distributed in a group: normally, or with a share for each of up to ten bins
-        that hold about equally many rows.
+        How numbers are distributed in a group: normally, or with a share for each of up to five
+        bins that hold about equally many rows.
     %(em_parameters)s
 
     Attributes

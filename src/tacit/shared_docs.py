@@ -83,6 +83,16 @@ SHARED = {
     class_log_prior_ : ndarray of shape (K,)
         log p(y).
 """,
+    "component_parameters": """
+    components_per_class : int or "auto", default=1
+        Classes that are several topics in one: each is a mixture of so many components, and the
+        attributes of features and classes have a line for each of them, those of a class together.
+        "auto" takes more, up to 5, while that makes hidden labels more probable.
+""",
+    "component_attributes": """
+    components_per_class_ : int
+        The number of components of each class.
+""",
     "drop_in": """
     scikit-learn's class of this name, whose `y` may have missing entries: the rows without label
     take part by EM. With complete labels the numbers are the same.

@@ -14,7 +14,7 @@ from tacit.labels import Labels
 from tacit.numerics import Array, ratio
 from tacit.rows import Joined
 
-__all__ = ["is_fixed", "is_random", "responsibilities"]
+__all__ = ["cut", "is_fixed", "is_random", "responsibilities"]
 
 
 def is_random(init: Any, labels: Labels, weight: Array) -> bool:
@@ -97,6 +97,32 @@ def _refuse_symmetry(start: Array, used: npt.NDArray[np.bool_], names: npt.NDArr
         )
 
 
+def cut(X: Any, posterior: Array, parts: int, rng: np.random.RandomState) -> Array:
+    """Return responsibilities of parts of classes, cut by the place of rows on a random line.
+
+    Most of a row goes to the part that it lies in, and no part is without any row.
+
+    Examples
+    --------
+    >>> X, rng = np.array([[1.0], [2.0], [8.0], [9.0]]), np.random.RandomState(0)
+    >>> cut(X, np.ones((4, 1)), 2, rng).round(2).tolist()
+    [[0.9, 0.1], [0.9, 0.1], [0.1, 0.9], [0.1, 0.9]]
+    """
+    order = np.argsort(_places(X, rng), kind="stable")
+    below = np.cumsum(posterior[order], axis=0) - posterior[order] / 2
+    part = np.empty(posterior.shape)
+    part[order] = np.minimum(parts * below / np.maximum(posterior.sum(axis=0), 1e-300), parts - 1)
+    own = part.astype(np.intp)[:, :, None] == np.arange(parts)
+    share = np.where(own, 0.9, 0.1 / (parts - 1))
+    return np.asarray((posterior[:, :, None] * share).reshape(len(posterior), -1))
+
+
+def _places(X: Any, rng: np.random.RandomState) -> Array:
+    """Return the place of each row on a random line."""
+    blocks = X.blocks if isinstance(X, Joined) else (X,)
+    return np.asarray(np.sum([_projected(block, rng) for block in blocks], axis=0))
+
+
 def _distinct(
     X: Any, weight: Array, rng: np.random.RandomState
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Array]:
@@ -105,8 +131,7 @@ def _distinct(
     Rows are told apart, and ordered, by a random projection: neither their order nor whether a
     row is repeated or weighted makes a difference to what is drawn from them.
     """
-    blocks = X.blocks if isinstance(X, Joined) else (X,)
-    place = np.sum([_projected(block, rng) for block in blocks], axis=0)
+    place = _places(X, rng)
     used = np.flatnonzero(weight)
     _, index, which = np.unique(place[used], return_index=True, return_inverse=True)
     of_all = np.full(len(weight), -1)

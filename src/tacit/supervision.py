@@ -164,11 +164,18 @@ class Classifier(Scores, EMEstimator):
         self._named_classes = labels.classes if self.classes is None else self.classes
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         data = {"X": X, "y": y, "metadata": metadata}
-        self._fit_em(checked, labels, weight, prior, data)
+        parts, prior, init = self._spread(checked, labels, weight, prior)
+        self._fit_em(checked, parts, weight, prior, data, init)
         known = labels.codes >= 0
         best = labels.codes if known.all() else self.label_distributions_.argmax(axis=1)
         self.transduction_ = self.classes_[best]
         return self
+
+    def _spread(
+        self, X: Any, labels: Labels, weight: Array, prior: Array | None
+    ) -> tuple[Labels, Array | None, Any]:
+        """Return labels and prior of what EM is to find, and where it begins."""
+        return labels, prior, self.init
 
     @fit_context
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -281,7 +288,7 @@ class Classifier(Scores, EMEstimator):
         y : ndarray of shape (n_samples,)
         """
         X, drawn = self._draw(n_samples)
-        return X, self.classes_[drawn]
+        return X, self.classes_[drawn // (len(self._params.class_log_prior) // len(self.classes_))]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -35,8 +35,8 @@ __all__ = ["TableClassifier"]
 ALPHAS = (1.0, 0.1, 0.01, 0.001)
 WEIGHTS = (0.1, 1.0)
 UNTRIED = 0.1
-# Nats by which hidden labels must speak against what is usual (alpha = 1, a normal distribution of
-# numbers), and for rows without a label.
+# Nats by which hidden labels must speak against what is usual (alpha = 1, numbers in bins), and for
+# rows without a label.
 MARGIN = 1.0
 
 
@@ -68,8 +68,8 @@ class TableClassifier(DiscreteClassifier, TableKind):
     ----------
     %(table_parameters)s
     numbers : {"normal", "bins", "auto"}, default="auto"
-        How numbers are distributed in a class: normally, or with a share for each of up to ten bins
-        that hold about equally many rows. "auto" is normally unless hidden labels speak for bins.
+        How numbers are distributed in a class: normally, or with a share for each of up to five
+        bins that hold about equally many rows. "auto" is bins unless hidden labels speak against.
     texts : {"pooled", "counted"}, default="pooled"
         What is made of words: the evidence of a :class:`tacit.TextClassifier`, which is fitted to
         a column of text before the others; or counts, which have a multinomial distribution in each
@@ -81,7 +81,7 @@ class TableClassifier(DiscreteClassifier, TableKind):
     unlabeled_weight : float or "auto", default="auto"
         Weight of each row of whose label nothing is known; 0 leaves them out of the fit. "auto" is
         0, 0.1 or 1; 0.1 if no label can be hidden. Unless it is "auto", the columns beside texts
-        are seen as usual: alpha is 1 and numbers are normal where those are "auto", and
+        are seen as usual: alpha is 1 and numbers are in bins where those are "auto", and
         `temperature_` is 1.
     %(em_parameters)s
 
@@ -263,13 +263,13 @@ class TableClassifier(DiscreteClassifier, TableKind):
     def _settle(self, X: Prepared, labels: Labels, weight: Array) -> Setting:
         """Choose a setting, and set the temperature and the weights of texts, by hidden labels."""
         kinds = {c.kind for c in X.columns if c.name not in self.texts_ and c.kind != "out"}
-        unknown, usual = bool(labels.unknown.any()), self.numbers == "bins"
+        unknown, usual = bool(labels.unknown.any()), self.numbers != "normal"
         texts = list(self.texts_.values())
         if not kinds and len(texts) == 1:  # which has settled all there is
             if unknown:
                 self.unlabeled_help_ = texts[0].unlabeled_help_
             return Setting(self.alpha_, usual, texts[0].unlabeled_help_.weight)
-        bins = [False, True] if self.numbers == "auto" and "number" in kinds else [usual]
+        bins = [True, False] if self.numbers == "auto" and "number" in kinds else [usual]
         counted = any(bins) or not kinds.isdisjoint({"category", "yes/no"})
         alphas = ALPHAS if self.alpha == "auto" and counted else [self.alpha_]
         settings = [Setting(alpha, cut, 0.0) for cut, alpha in product(bins, alphas)]
@@ -287,7 +287,7 @@ class TableClassifier(DiscreteClassifier, TableKind):
             settings = [chosen._replace(unlabeled_weight=given) for given in WEIGHTS]
             tried = [trial(setting) for setting in settings]
             place = int(np.argmin([one.loss for one in tried]))
-            used = tried[place].loss < best.loss - MARGIN
+            used = tried[place].beats(best, MARGIN)
             other = best if texts and not used else tried[place]
             chosen, best = (settings[place], other) if used else (chosen, best)
             given = max([chosen.unlabeled_weight, *(t.unlabeled_help_.weight for t in texts)])

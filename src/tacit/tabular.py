@@ -179,7 +179,7 @@ class TableKind(EMEstimator):
                 f"No column is left to learn from ({left}). Name a kind: kinds={{...}} (--kind)."
             )
         made = Prepared((), columns, np.array(list(table), dtype=object), cells)
-        return self._cut(made, self.numbers == "bins") if reset else self._shaped(made)
+        return self._cut(made, self.numbers != "normal") if reset else self._shaped(made)
 
     def _describes(self, family: Family) -> bool:
         own = self._family()

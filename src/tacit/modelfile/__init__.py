@@ -239,7 +239,10 @@ def _restored(saved: Saved) -> EMEstimator:
     classes: npt.NDArray[Any] = np.arange(K)
     if isinstance(estimator, Classifier):
         classes, order = saved.classes, saved.order  # type: ignore[assignment]
-        if classes is None or not np.array_equal(np.unique(classes), classes) or len(classes) != K:
+        parts = getattr(estimator, "components_per_class_", 1)
+        K, left = divmod(K, max(parts, 1))
+        sound = classes is not None and np.array_equal(np.unique(classes), classes)
+        if not sound or left or parts < 1 or len(classes) != K:
             raise ValueError(f"the names of its classes are not {K}, sorted and different")
         if order is None or not np.array_equal(np.sort(order), np.arange(K)):
             raise ValueError("the order of its classes is none")
@@ -248,5 +251,7 @@ def _restored(saved: Saved) -> EMEstimator:
         raise ValueError("it names classes that it does not have")
     params = _params(estimator, saved)
     estimator._set(estimator._attributes(saved.model, params, saved.statistics))
+    if saved.statistics.classes.size > len(classes):  # components have numbers
+        classes = np.arange(saved.statistics.classes.size)
     estimator._fitted_on = classes.tolist(), estimator._width()
     return estimator

@@ -1,0 +1,135 @@
+"""Classes that are several topics in one: each is a mixture of components, found by EM.
+
+A label says of which class a row is, and leaves open of which of its components: it is evidence for
+all of them alike. So a model with M components a class is a model of K M classes, of which M at a
+time have one name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+from sklearn.base import clone
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from tacit import engine
+from tacit.evaluation import alone, cross_validate
+from tacit.labels import Labels
+from tacit.numerics import Array
+from tacit.rows import Rows
+from tacit.starts import cut
+from tacit.supervision import Classifier
+
+__all__ = ["ComponentClassifier", "joined"]
+
+# Components that "auto" tries at most.
+MOST = 5
+
+
+def joined(table: Array, components: int, wanted: engine.Wanted = "joint") -> Array:
+    """Return what is said of classes, from what is said of components, of shape (n, K M).
+
+    Examples
+    --------
+    >>> joined(np.array([[0.1, 0.2, 0.3, 0.4]]), 2, "posterior")
+    array([[0.3, 0.7]])
+    """
+    if components == 1:
+        return table
+    each = table.reshape(len(table), -1, components)
+    return np.asarray(each.sum(axis=2) if wanted == "posterior" else logsumexp(each, axis=2))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ComponentClassifier(Classifier):
+    """A classifier whose classes may have several components."""
+
+    components_per_class: Any = 1
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "components_per_class": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+    }
+    _saved: ClassVar[dict[str, Any]] = {"components_per_class_": int}
+
+    def _spread(
+        self, X: Any, labels: Labels, weight: Array, prior: Array | None
+    ) -> tuple[Labels, Array | None, Any]:
+        M = self.components_per_class
+        self.components_per_class_ = M = self._found(X, labels, weight) if M == "auto" else int(M)
+        if M == 1:
+            return super()._spread(X, labels, weight, prior)
+        numbers = np.arange(M * len(labels.classes))
+        evidence = np.repeat(labels.log_evidence(), M, axis=1)
+        parts = Labels(numbers, np.full(len(weight), -1), evidence)
+        given = None if prior is None else np.repeat(prior / M, M)
+        return parts, given, self._split(X, labels, weight)
+
+    def _distributions(
+        self, labels: Labels, others: Rows, which: npt.NDArray[np.intp] | None
+    ) -> Array:
+        return joined(super()._distributions(labels, others, which), self._parts, "posterior")
+
+    def _found(self, X: Any, labels: Labels, weight: Array) -> int:
+        """Return the number of components under which hidden labels are most probable."""
+        best, least = 1, np.inf
+        for M in range(1, MOST + 1):
+            model = clone(self).set_params(components_per_class=M, unlabeled_weight=1.0)
+            found = cross_validate(model, X, labels, weight)  # weights are those of rows already
+            if found is None or found.log_loss >= least:
+                break
+            best, least = M, found.log_loss
+        return best
+
+    def _split(
+        self, X: Any, labels: Labels, weight: Array
+    ) -> Callable[[Any, int, np.random.RandomState], Array]:
+        """Return a start: each class, as the model of one component finds it, is cut in parts."""
+        posterior = np.eye(len(labels.classes))[labels.codes]
+        if not (labels.codes >= 0).all():
+            whole = alone(self, labels).set_params(components_per_class=1, unlabeled_weight=1.0)
+            known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
+            posterior = whole.fit(X, known, sample_weight=weight).label_distributions_
+
+        def start(rows: Any, parts: int, rng: np.random.RandomState) -> Array:
+            return cut(rows, posterior, parts // posterior.shape[1], rng)
+
+        return start
+
+    def _look(self, X: Any, wanted: engine.Wanted) -> tuple[Array, Array]:
+        table, log_p = super()._look(X, wanted)
+        return joined(table, self._parts, wanted), log_p
+
+    @property
+    def _parts(self) -> int:
+        return getattr(self, "components_per_class_", 1)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Add a batch of rows: labelled ones by their counts, others by their expected counts.
+
+        The labelled rows of a batch are added first; what is expected of the others follows from
+        the parameters then. Classes have one component each.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            The rows; NaN is a missing cell.
+        y : array-like of shape (n,) or (n, K)
+            The labels, as in `fit`.
+        classes : array-like, default=None
+            All class names; needed in the first call if the constructor did not name them.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self
+        """
+        if self.components_per_class != 1 or self._parts != 1:
+            raise ValueError("partial_fit needs components_per_class=1: use fit on all rows.")
+        return super().partial_fit(X, y, classes, sample_weight)
