@@ -252,6 +252,9 @@ def test_what_marks_a_class():
     strengths = [f.strength for f in model.top_features("a", 50)]
     assert strengths == sorted(strengths, reverse=True)
     number = next(f for f in model.top_features("a", 50) if f.column == "size")
+    assert number.value.startswith("below ")  # the lowest of its bins
+    normal = TableClassifier(numbers="normal").fit(TABLE, LABELS)
+    number = next(f for f in normal.top_features("a", 50) if f.column == "size")
     assert "on average, others" in number.value
 
 

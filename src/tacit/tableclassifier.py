@@ -107,18 +107,21 @@ class TableClassifier(DiscreteClassifier, TableKind):
     Examples
     --------
     >>> from tacit import TableClassifier
-    >>> table = {"text": ["a late goal won it", "the violin and the cello", "goal in extra time",
-    ...                   "cello and piano, played slowly"], "minutes": [90, 50, 100, None]}
+    >>> table = {"text": ["a late goal won the cup", "the violin and the cello", "goal in the cup",
+    ...                   "cello and violin, played slowly"], "minutes": [90, 50, 100, None]}
     >>> model = TableClassifier().fit(table, ["sport", "music", None, None])
     >>> [(column.name, column.kind) for column in model.columns_]
     [('text', 'text'), ('minutes', 'number')]
     >>> model.transduction_.tolist()
     ['sport', 'music', 'sport', 'music']
-    >>> print(model.explain({"text": "a goal for the violin", "minutes": None}, "music"))
-    music (probability 0.141) rather than sport
-      before       +0.029
-      text goal    -1.835
-      together     -1.806
+    >>> print(model.explain({"text": "a goal for the violin", "minutes": 50}, "music"))
+    music (probability 0.619) rather than sport
+      before              +0.004
+      text goal           -0.899
+      text violin         +0.774
+      minutes below 70    +0.712
+      text the            -0.104
+      together            +0.486
     """
 
     alpha: Any = "auto"
