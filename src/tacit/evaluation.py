@@ -152,11 +152,21 @@ def folds(codes: npt.NDArray[np.intp], n: int, seed: int = 0) -> Iterator[npt.ND
 
 
 class Weighed(NamedTuple):
-    """The weights of pooled models, how good they are, and by what loss they are compared."""
+    """The weights of pooled models, how good they are, and by what loss of rows they compare."""
 
     weights: Array
     evaluation: Evaluation
-    loss: float
+    losses: Array
+
+    @property
+    def loss(self) -> float:
+        """The loss of all rows."""
+        return float(self.losses.sum())
+
+    def clearly_beats(self, other: Weighed) -> bool:
+        """Return whether the loss is less by more than a standard error."""
+        gain = other.losses - self.losses
+        return bool(gain.sum() > np.sqrt(len(gain)) * gain.std())
 
 
 @dataclass(frozen=True)
@@ -166,7 +176,7 @@ class Judged:
     Attributes
     ----------
     joints : ndarray of shape (n, K, C)
-        log p(x, y) of each row and class by each model.
+        log p(x, y) of each row and class by each model; or log p(x | y) (see `pooled`).
     truth : ndarray of shape (n,)
         The true classes.
     fold : ndarray of shape (n,)
@@ -192,24 +202,54 @@ class Judged:
         """Return whether the classes of hidden rows are most of all rows, by their shares."""
         return bool(shares[np.unique(self.truth)].sum() >= COVERED)
 
+    @property
+    def shares(self) -> Array:
+        """The shares of the classes among the hidden labels, with one more of each."""
+        counts = np.bincount(self.truth, minlength=self.joints.shape[1]) + 1.0
+        return np.asarray(counts / counts.sum())
+
+    def contradicts(self, shares: Array) -> bool:
+        """Return whether hidden labels of classes with these shares would be other ones.
+
+        That is if chi-squared is more than what is expected of labels drawn at random.
+        """
+        n, seen = len(self.truth), np.bincount(self.truth, minlength=len(shares))
+        least = np.finfo(np.float64).tiny
+        return bool(
+            ((seen - n * shares) ** 2 / np.maximum(n * shares, least)).sum() > len(shares) - 1
+        )
+
     def pooled(
-        self, chosen: npt.NDArray[np.bool_], expected: Array, scale: Array, shares: Array
+        self,
+        chosen: npt.NDArray[np.bool_],
+        expected: Array,
+        scale: Array,
+        shares: Array | None = None,
     ) -> Weighed:
         """Return a pool of some models (see `tacit.pooling.learn`).
 
-        How good it is, is said by weights that were learnt without the rows they are used on.
+        Without `shares` rows count alike, and what the models say is log p(x | y), to which the
+        shares of the hidden labels are added. How good the pool is, is said by weights that were
+        learnt without the rows they are used on.
         """
-        said, given = self.joints[:, :, chosen], (expected[chosen], scale[chosen], shares)
+        said, K = self.joints[:, :, chosen], self.joints.shape[1]
+        if shares is None:
+            counts, log_prior = np.ones(len(said)), np.log(self.shares)
+        else:
+            counts, log_prior = pooling.even_out(self.truth, shares), np.zeros(K)
+
+        def learnt(rows: npt.NDArray[np.bool_]) -> Array:
+            given = expected[chosen], scale[chosen], counts[rows], log_prior
+            return pooling.learn(said[rows], self.truth[rows], *given)
+
         weights = np.zeros(len(chosen))
-        weights[chosen] = pooling.learn(said, self.truth, *given)
+        weights[chosen] = learnt(np.ones(len(said), bool))
         p = np.empty(said.shape[:2])
         for fold in range(int(self.fold.max()) + 1):
             held = self.fold == fold
-            learnt = pooling.learn(said[~held], self.truth[~held], *given)
-            p[held] = normalize(np.einsum("nkc,c->nk", said[held], learnt))[0]
-        right = (1 - DOUBT) * p[np.arange(len(p)), self.truth] + DOUBT / len(shares)
-        loss = -(pooling.even_out(self.truth, shares) * np.log(right)).sum()
-        return Weighed(weights, Evaluation.of(p, self.truth), float(loss))
+            p[held] = normalize(np.einsum("nkc,c->nk", said[held], learnt(~held)) + log_prior)[0]
+        right = (1 - DOUBT) * p[np.arange(len(p)), self.truth] + DOUBT / K
+        return Weighed(weights, Evaluation.of(p, self.truth), -counts * np.log(right))
 
     def each(self, shares: Array) -> list[Weighed]:
         """Return each model by itself, with the temperature that is best for it."""

@@ -37,8 +37,8 @@ class Pool:
     weights : ndarray of shape (C,)
         By which log p_c(x, y) is multiplied.
     shift : ndarray of shape (K,)
-        What is added for each class: 0, or where the classes have other shares than in training,
-        the log of the ratio (`adapted_shares`).
+        What is added for each class: 0, or what makes up for shares of the classes that are not
+        those of the models.
     """
 
     weights: Array
@@ -91,25 +91,27 @@ def learn(
     truth: npt.NDArray[np.intp],
     expected: Array,
     scale: Array,
-    shares: Array,
+    counts: Array,
+    log_prior: Array,
 ) -> Array:
     """Return the weights of models under which hidden labels are most probable.
 
-    They are measured in units of 1 / `scale`. Rows of a class count in proportion to its share
-    rather than to how many of its rows happen to have a label.
+    They are measured in units of 1 / `scale`.
 
     Parameters
     ----------
     joints : ndarray of shape (n, K, C)
-        log p_c(x, y) of rows by models that did not know their label.
+        log p_c(x, y) of rows by models that did not know their label, or log p_c(x | y).
     truth : ndarray of shape (n,)
         The labels.
     expected : ndarray of shape (C,)
         Weights that are expected, in those units: the result if there are no rows.
     scale : ndarray of shape (C,)
         How far the classes are apart in each model (`spreads`).
-    shares : ndarray of shape (K,)
-        The share of each class.
+    counts : ndarray of shape (n,)
+        What each row counts (`even_out`).
+    log_prior : ndarray of shape (K,)
+        What is added for each class.
 
     Returns
     -------
@@ -117,11 +119,10 @@ def learn(
         The weights, by which `joints` are to be multiplied.
     """
     n, scaled = len(truth), joints / scale
-    counts = even_out(truth, shares)
     right = scaled[np.arange(n), truth]
 
     def loss(w: Array) -> tuple[float, Array]:
-        p, log_sum = normalize(np.einsum("nkc,c->nk", scaled, w))
+        p, log_sum = normalize(np.einsum("nkc,c->nk", scaled, w) + log_prior)
         value = (counts * (log_sum - np.einsum("nc,c->n", right, w))).sum()
         slope = np.einsum("nk,nkc,n->c", p, scaled, counts) - np.einsum("nc,n->c", right, counts)
         away = w - expected

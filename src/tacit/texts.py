@@ -41,15 +41,13 @@ __all__ = ["Member", "TextClassifier"]
 class View(NamedTuple):
     """A way to look at words: how they are weighed and smoothed, and what unlabelled texts weigh.
 
-    `expected` is how much it counts in the pool before anything is known; `beside` says whether the
-    member that knows no unlabelled texts is pooled with those that do.
+    `expected` is how much it counts in the pool before anything is known.
     """
 
     weights: dict[str, Any]
     settings: dict[str, Any]
     unlabeled_weight: float
     expected: float
-    beside: bool = True
 
 
 AT_ONCE = View(
@@ -64,7 +62,6 @@ VIEWS = {
         {"alpha": "background", "tempering": 0.5, "max_iter": 6},
         unlabeled_weight=1.0,
         expected=0.7,
-        beside=False,
     ),
     "words": View(
         {"idf": 0.25, "length_scale": np.inf},
@@ -73,13 +70,13 @@ VIEWS = {
         expected=0.35,
     ),
     "telling words": View(
-        {"idf": 0.0, "length_scale": np.inf, "words": 2000},
+        {"idf": 0.0, "length_scale": np.inf, "words": 200},
         {"alpha": "auto", "max_iter": 8},
         unlabeled_weight=0.1,
-        expected=0.35,
+        expected=0.0,  # few labels choose them by chance
     ),
 }
-# With one label a class nothing can be hidden. Then one view is used: the first in which the
+# With one label a class nothing can be hidden. Then one view guesses: the first in which the
 # labelled texts, read as if they had no label, get their label, up to so many nats on average.
 ALONE = {"topics": VIEWS["topics"], "topics at once": AT_ONCE, "words": VIEWS["words"]}
 BELIEVED = 0.5
@@ -116,6 +113,10 @@ class Member:
     def joint(self, counts: Any) -> Array:
         """Return log p(x, y) of counts of words."""
         return self.model.predict_joint_log_proba(self.weights.transform(counts))
+
+    def told(self, joint: Array) -> Array:
+        """Return log p(x | y), what words alone say, from log p(x, y)."""
+        return np.asarray(joint - self.model.class_log_prior_)
 
 
 @dataclass(frozen=True)
@@ -171,13 +172,19 @@ class TextClassifier(Scores, BaseEstimator):
     """Label texts from few labels and many texts: naive Bayes with EM, several ways, pooled.
 
     Words are weighed in three ways: as *topics* (rare words count more, and a long text for no more
-    than some ten words), as plain *words*, and as plain words of which only the 2,000 that tell
-    most of the labels are left. Each makes a naive Bayes model with texts without a label and one
+    than some ten words), as plain *words*, and as plain words of which only the 200 that tell most
+    of the labels are left. Each makes a naive Bayes model with texts without a label and one
     without them. Then labels are hidden from all of them, 5 times a fifth, and their log-odds are
-    weighed by what they say of the texts they did not see: `pool_`. If the pool of those that know
-    labelled texts only does better, that is the result; `unlabeled_help_` has the figures.
+    weighed by what they say of the texts they did not see: `pool_`. If a pool of those that know
+    labelled texts only does better, by more than a standard error, that is the result;
+    `unlabeled_help_` has the figures.
 
-    The probabilities are calibrated by the same weights; `evaluation_` says how well.
+    The probabilities are calibrated by the same weights; `evaluation_` says how well. Classes need
+    not be as frequent among the labels as among the texts: where the pool finds other shares in all
+    texts, and by more than chance would have it, these count.
+
+    If no class has two labels, none can be hidden. Then the topics guess the labels of all texts,
+    the words that tell most of the guesses make a second model, and both count alike.
 
     Parameters
     ----------
@@ -307,6 +314,18 @@ class TextClassifier(Scores, BaseEstimator):
         known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
         return Task(vectorizer, counts, labels, known, np.concatenate([weight, each]), n)
 
+    def _model(self, task: Task, view: View, unlabeled_weight: float) -> MultinomialNB:
+        return MultinomialNB(
+            **view.settings,
+            class_alpha=0.005,
+            tol=1e-3,
+            unlabeled_weight=unlabeled_weight,
+            classes=np.arange(task.n_classes),
+            missing_label=-1,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+        )
+
     def _fits(
         self, task: Task, views: dict[str, View], held: npt.NDArray[np.intp] | None = None
     ) -> Iterator[tuple[Member, Array]]:
@@ -325,22 +344,19 @@ class TextClassifier(Scores, BaseEstimator):
             else:
                 weights, X = task.weighted(name, view)
             for weight in [factor * view.unlabeled_weight, 0.0] if use_all else [0.0]:
-                model = MultinomialNB(
-                    **view.settings,
-                    class_alpha=0.005,
-                    tol=1e-3,
-                    unlabeled_weight=weight,
-                    classes=np.arange(task.n_classes),
-                    missing_label=-1,
-                    random_state=self.random_state,
-                    n_jobs=self.n_jobs,
-                )
                 rows = rest if weight else labelled
+                own = X[rows]
+                if use_all and not weight and "words" not in view.weights:
+                    # It knows nothing of unlabelled texts, not even their words.
+                    weights = TermWeights(**view.weights).fit(task.counts[rows])
+                    own = weights.transform(task.counts[rows])
+                model = self._model(task, view, weight)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)  # few rounds are enough
-                    model.fit(X[rows], task.known[rows], sample_weight=task.weight[rows])
-                said = model.predict_joint_log_proba(X[held]) if len(held) else np.empty((0, 0))
-                yield Member(name, weights, model), said
+                    model.fit(own, task.known[rows], sample_weight=task.weight[rows])
+                member = Member(name, weights, model)
+                said = member.joint(task.counts[held]) if len(held) else np.empty((0, 0))
+                yield member, said
 
     def _judged(self, task: Task) -> Judged | None:
         """Hide labels, fold by fold; None if no label can be hidden."""
@@ -348,13 +364,13 @@ class TextClassifier(Scores, BaseEstimator):
         codes[task.texts :] = -1
         joints, truth = [], []
         for held in folds(codes, N_FOLDS):
-            said = [joint for _, joint in self._fits(task, VIEWS, held)]
+            said = [member.told(joint) for member, joint in self._fits(task, VIEWS, held)]
             joints.append(np.stack(said, axis=2))
             truth.append(codes[held])
         return Judged.of(joints, truth)
 
     def _chosen(self, task: Task) -> Found:
-        """Fit a single member whose view the labels do not contradict."""
+        """Fit a member whose view the labels do not contradict, and one to what it guesses."""
         known = task.codes >= 0
         for member, _ in self._fits(task, ALONE):
             if member.supervised and member.view != "words":
@@ -365,10 +381,24 @@ class TextClassifier(Scores, BaseEstimator):
             right = p[np.arange(len(p)), task.codes[known]]
             if -log(np.maximum(right, 1e-300)).mean() <= BELIEVED:
                 break
-        scale = spreads(_joints((member,), task.sample))
-        pool = Pool(1.0 / scale, np.zeros(task.n_classes))
-        weight = float(not member.supervised)
-        return Found((member,), pool, UnlabeledHelp(None, None, weight), None)
+        told = UnlabeledHelp(None, None, float(not member.supervised))
+        alone = Found((member,), _evenly((member,), task), told, None)
+        if member.supervised or not known.any():
+            return alone
+        guess = _distributions(task, alone).argmax(axis=1)
+        if len(np.unique(guess[task.weight[: task.texts] > 0])) < 2:
+            return alone
+        members = member, self._taught(task, guess)
+        return Found(members, _evenly(members, task), told, None)
+
+    def _taught(self, task: Task, guess: npt.NDArray[np.intp]) -> Member:
+        """Fit a member to guessed labels of the texts: few words, so that guesses even out."""
+        view, counts, weight = VIEWS["telling words"], task.counts[: task.texts], task.weight
+        codes = np.where(weight[: task.texts] > 0, guess, np.nan)
+        weights = TermWeights(**view.weights).fit(counts, codes)
+        model = self._model(task, view, view.unlabeled_weight)
+        model.fit(weights.transform(counts), guess, sample_weight=weight[: task.texts])
+        return Member("telling words", weights, model)
 
     def _pooled(self, task: Task, judged: Judged) -> Found | None:
         """Weigh the members by what they say of hidden labels; None if these are of few classes."""
@@ -376,25 +406,28 @@ class TextClassifier(Scores, BaseEstimator):
         own = np.array([member.supervised for member in members])
         alone = bool(own.all())
         joints = _joints(members, task.sample)
-        scale = spreads(joints)
+        priors = np.stack([member.model.class_log_prior_ for member in members], axis=1)
+        scale = spreads(joints - priors)
         likely = np.array([VIEWS[member.view].expected for member in members])
-        beside = np.array([alone or VIEWS[member.view].beside for member in members])
         expected = likely * (alone | ~own)
         shares = Pool(expected / scale, np.zeros(task.n_classes)).posterior(joints).mean(axis=0)
         if not judged.covers(shares):
             return None
-        with_them = judged.pooled(~own | beside, expected, scale, shares)
-        if alone:
-            weights, found, _ = with_them
-            told = UnlabeledHelp(found, None, 0.0)
-        else:
-            without = judged.pooled(own, likely, scale, shares)
-            used = self.unlabeled_weight != "auto" or with_them.loss < without.loss
-            weights, found, _ = with_them if used else without
+        chosen = judged.pooled(np.ones(len(own), bool), expected, scale)
+        told = UnlabeledHelp(chosen.evaluation, None, 0.0)
+        if not alone:
+            with_them, without = chosen, judged.pooled(own, likely, scale)
+            used = self.unlabeled_weight != "auto" or not without.clearly_beats(with_them)
+            chosen = with_them if used else without
             told = UnlabeledHelp(without.evaluation, with_them.evaluation, float(used))
-        counts = weights > 0
-        kept = tuple(m for m, counted in zip(members, counts, strict=True) if counted)
-        return Found(kept, Pool(weights[counts], np.zeros(task.n_classes)), told, found)
+        # Shares of classes count once, not once for each member.
+        weights, shares = chosen.weights, judged.shares
+        if not alone:
+            found = Pool(weights, log(shares) - priors @ weights).posterior(joints).mean(axis=0)
+            shares = found if judged.contradicts(found) else shares
+        pool = Pool(weights[weights > 0], log(shares) - priors @ weights)
+        kept = tuple(m for m, w in zip(members, weights, strict=True) if w > 0)
+        return Found(kept, pool, told, chosen.evaluation)
 
     def _joint(self, X: Any) -> Array:
         check_is_fitted(self, "pool_")
@@ -467,9 +500,9 @@ class TextClassifier(Scores, BaseEstimator):
         >>> print(model.explain("a late, late goal"))
         sport (probability 1) rather than music
           before       +0.000
-          text late    +5.103
-          text goal    +2.920
-          together     +8.023
+          text late    +4.948
+          text goal    +2.695
+          together     +7.643
         """
         check_is_fitted(self, "pool_")
         counts, said = self.vectorizer_.transform([text]), dict[int, Array]()
@@ -585,6 +618,12 @@ class TextClassifier(Scores, BaseEstimator):
 def _joints(members: tuple[Member, ...], counts: Any) -> Array:
     """Return log p(x, y) by each member, (n, K, C)."""
     return np.stack([member.joint(counts) for member in members], axis=2)
+
+
+def _evenly(members: tuple[Member, ...], task: Task) -> Pool:
+    """Return a pool to which all members contribute alike, of which nothing else is known."""
+    scale = spreads(_joints(members, task.sample))
+    return Pool(1.0 / (len(members) * scale), np.zeros(task.n_classes))
 
 
 def _distributions(task: Task, found: Found) -> Array:
