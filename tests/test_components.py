@@ -119,3 +119,43 @@ def test_priors_evidence_and_hard_assignment():
     )
     hard = tacit.MultinomialNB(components_per_class=2, assignment="hard", random_state=0)
     assert (hard.fit(WORDS, y).predict(WORDS) == NAMES).mean() > 0.9
+
+
+def test_texts_of_several_topics():
+    """One name for two topics; the explanation is exact, and what marks it is of both."""
+    rng = np.random.default_rng(3)
+    said = [f"{a} {b}" for a in ["goal", "cup", "team"] for b in ["late", "won", "score"]]
+    topics = {
+        "out": [said, [f"{a} {b}" for a in ("cello", "violin") for b in ("slow", "loud", "old")]],
+        "in": [[f"{a} {b}" for a in ("bread", "soup") for b in ("hot", "fresh", "salt")]],
+    }
+    texts, y = [], []
+    for name, several in topics.items():
+        for own in several:
+            texts += [" ".join(rng.choice(own, 3)) for _ in range(60)]
+            y += [name] * 60
+    known = np.where(rng.random(len(y)) < 0.3, y, None)
+    for parts in (2, "auto"):
+        model = tacit.TextClassifier(components_per_class=parts, random_state=0).fit(texts, known)
+        assert (model.transduction_ == y).mean() > 0.95
+        p = model.predict_proba(texts[:5])
+        for text, own in zip(texts[:5], p, strict=True):
+            found = model.explain(text)
+            assert found.prior + sum(t.log_odds for t in found.terms) == pytest.approx(
+                found.log_odds
+            )
+            assert found.probability == pytest.approx(own.max())
+        words = {feature.value for feature in model.top_features("out", 10)}
+        assert words & {"goal", "cup", "team"}
+        assert words & {"cello", "violin"}
+    assert model.components_per_class_ in (1, 2, 3)
+
+
+def test_texts_are_saved(tmp_path):
+    texts = ["a goal", "a late goal", "a violin", "a slow violin", "the violin", "goal goal"] * 5
+    y = ["sport", "sport", "music", "music", None, None] * 5
+    model = tacit.TextClassifier(components_per_class=2, random_state=0).fit(texts, y)
+    model.save(tmp_path / "model")
+    again = tacit.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(texts), model.predict_proba(texts))
+    assert again.explain(texts[0]) == model.explain(texts[0])

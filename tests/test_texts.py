@@ -13,7 +13,7 @@ from sklearn.model_selection import cross_val_score
 
 import tacit
 from tacit import TextClassifier, engine, pooling
-from tacit.evaluation import Judged
+from tacit.evaluation import Evaluation, Judged, Weighed
 from tacit.modelfile import ModelFileError
 from tacit.text import CountVectorizer
 from tacit.tuning import SemiSupervisedSplit
@@ -112,6 +112,45 @@ def test_same_bits(threads):
     one = TextClassifier(n_jobs=1).fit(texts, some(y, 5))
     other = TextClassifier(n_jobs=threads).fit(texts, some(y, 5))
     np.testing.assert_array_equal(one.predict_proba(texts), other.predict_proba(texts))
+
+
+def test_shares_are_those_of_the_texts_if_labels_contradict_them():
+    """Equally many labels of classes that are not equally frequent; and a quarter of each class."""
+    texts, y = corpus(900, shares=(0.8, 0.15, 0.05))
+    true = np.array([(y == name).mean() for name in sorted(TOPICS)])
+
+    def shares(labels):
+        model = TextClassifier().fit(texts, labels)
+        pairs = zip(model.pool_.weights, model.members_, strict=True)
+        log_prior = model.pool_.shift + sum(w * m.model.class_log_prior_ for w, m in pairs)
+        return np.exp(log_prior)
+
+    np.testing.assert_allclose(shares(some(y, 12)), true, atol=0.05)
+    kept = np.isin(np.arange(len(y)), np.argsort(y, kind="stable")[::4])
+    counts = np.array([(y[kept] == name).sum() for name in sorted(TOPICS)]) + 1
+    np.testing.assert_allclose(shares(np.where(kept, y, None)), counts / counts.sum())
+
+
+def test_one_label_a_class_is_guessed_and_the_guesses_are_learnt():
+    texts, y = corpus()
+    model = TextClassifier().fit(texts, some(y, 1))
+    assert [member.view for member in model.members_] == ["topics", "telling words"]
+    assert not any(member.supervised for member in model.members_)
+    found = model.explain(texts[0])
+    assert found.prior + sum(t.log_odds for t in found.terms) == pytest.approx(found.log_odds)
+    alone = TextClassifier(unlabeled_weight=0).fit(texts, some(y, 1))
+    assert [(m.view, m.supervised) for m in alone.members_] == [("words", True)]
+
+
+def test_what_is_clearly_better():
+    said = np.zeros((20, 2))
+    flat, better, lucky = (
+        Weighed(np.ones(1), Evaluation.of(said + 0.5, np.zeros(20, int)), losses, said)
+        for losses in (np.ones(20), np.tile([0.7, 0.9], 10), np.r_[0.0, np.full(19, 1.02)])
+    )
+    assert better.beats(flat)
+    assert lucky.loss < flat.loss
+    assert not lucky.beats(flat)
 
 
 def test_explanation_adds_up():
@@ -264,12 +303,12 @@ def test_pool_weights_are_where_the_loss_is_least():
     joints = np.stack([5 * good, useless], axis=2)
     scale = pooling.spreads(joints)
     shares = np.bincount(truth) / n
-    found = pooling.learn(joints, truth, np.array([0.5, 0.5]), scale, shares)
+    counts, log_prior = pooling.even_out(truth, shares), np.log([0.2, 0.3, 0.5])
+    found = pooling.learn(joints, truth, np.array([0.5, 0.5]), scale, counts, log_prior)
     assert found[0] > 5 * found[1] * scale[1] / scale[0]
-    counts = pooling.even_out(truth, shares)
 
     def loss(w):
-        joint = joints @ w
+        joint = joints @ w + log_prior
         right = joint[np.arange(n), truth]
         away = w * scale - 0.5
         return (counts * (logsumexp(joint, axis=1) - right)).sum() + (away**2).sum()

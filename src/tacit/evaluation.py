@@ -36,8 +36,6 @@ MOST = 700.0
 # What is compared is the log-loss with so much of every probability spread evenly, so that a single
 # row that a model is wrongly sure of does not decide.
 DOUBT = 0.05
-# Standard errors by which one model must be better than another to be preferred.
-CHANCE = 1.0
 # Hidden labels decide if their classes make up so much of all rows.
 COVERED = 0.8
 
@@ -167,24 +165,25 @@ def bounded(joints: Array) -> Array:
 
 
 class Weighed(NamedTuple):
-    """The weights of pooled models, how good they are, and by what loss they are compared.
+    """The weights of pooled models, how good they are, and by what loss of rows they compare.
 
     `posterior` is what the pool says of each hidden row, with weights that do not know its fold.
     """
 
     weights: Array
     evaluation: Evaluation
-    loss: float
-    posterior: Array
     losses: Array
+    posterior: Array
 
-    def beats(self, other: Weighed, margin: float) -> bool:
-        """Return whether the loss is less by a margin, and by more than chance makes it.
+    @property
+    def loss(self) -> float:
+        """The loss of all rows."""
+        return float(self.losses.sum())
 
-        Chance is the standard error of the difference, by how much it differs from row to row.
-        """
+    def beats(self, other: Weighed, margin: float = 0.0) -> bool:
+        """Return whether the loss is less by a margin, and by more than a standard error."""
         less = other.losses - self.losses
-        return bool(less.sum() > max(margin, CHANCE * np.sqrt(len(less)) * less.std()))
+        return bool(less.sum() > max(margin, np.sqrt(len(less)) * less.std()))
 
 
 @dataclass(frozen=True)
@@ -194,19 +193,19 @@ class Judged:
     Attributes
     ----------
     joints : ndarray of shape (n, K, C)
-        log p(x, y) of each row and class by each model.
+        log p(x, y) of each row and class by each model; or log p(x | y) (see `pooled`).
     truth : ndarray of shape (n,)
         The true classes.
     fold : ndarray of shape (n,)
         With which others each row was hidden.
-    before : ndarray of shape (n, K), or 0
-        What is added to the pooled log p(x, y).
+    before : ndarray of shape (n, K), or None
+        What is added to the pooled log p(x, y), if it is known.
     """
 
     joints: Array
     truth: npt.NDArray[np.intp]
     fold: npt.NDArray[np.intp]
-    before: Array | float = 0.0
+    before: Array | None = None
 
     @classmethod
     def of(cls, joints: list[Array], truth: list[npt.NDArray[np.intp]]) -> Judged | None:
@@ -221,25 +220,54 @@ class Judged:
         """Return whether the classes of hidden rows are most of all rows, by their shares."""
         return bool(shares[np.unique(self.truth)].sum() >= COVERED)
 
+    @property
+    def shares(self) -> Array:
+        """The shares of the classes among the hidden labels, with one more of each."""
+        counts = np.bincount(self.truth, minlength=self.joints.shape[1]) + 1.0
+        return np.asarray(counts / counts.sum())
+
+    def contradicts(self, shares: Array) -> bool:
+        """Return whether hidden labels of classes with these shares would be other ones.
+
+        That is if chi-squared is more than what is expected of labels drawn at random.
+        """
+        n, seen = len(self.truth), np.bincount(self.truth, minlength=len(shares))
+        least = np.finfo(np.float64).tiny
+        return bool(
+            ((seen - n * shares) ** 2 / np.maximum(n * shares, least)).sum() > len(shares) - 1
+        )
+
     def pooled(
-        self, chosen: npt.NDArray[np.bool_], expected: Array, scale: Array, shares: Array
+        self,
+        chosen: npt.NDArray[np.bool_],
+        expected: Array,
+        scale: Array,
+        shares: Array | None = None,
     ) -> Weighed:
         """Return a pool of some models (see `tacit.pooling.learn`).
 
-        How good it is, is said by weights that were learnt without the rows they are used on.
+        Without `shares` rows count alike, and what the models say is log p(x | y), to which the
+        shares of the hidden labels are added. How good the pool is, is said by weights that were
+        learnt without the rows they are used on.
         """
-        said, given = self.joints[:, :, chosen], (expected[chosen], scale[chosen], shares)
-        before = np.broadcast_to(self.before, said.shape[:2])
+        said, K = self.joints[:, :, chosen], self.joints.shape[1]
+        counts, before = np.ones(len(said)), np.log(self.shares)
+        if shares is not None:
+            counts, before = pooling.even_out(self.truth, shares), np.zeros(K)
+        before = np.broadcast_to(before if self.before is None else self.before, said.shape[:2])
+
+        def learnt(rows: npt.NDArray[np.bool_]) -> Array:
+            given = expected[chosen], scale[chosen], counts[rows], before[rows]
+            return pooling.learn(said[rows], self.truth[rows], *given)
+
         weights = np.zeros(len(chosen))
-        weights[chosen] = pooling.learn(said, self.truth, *given, before)
+        weights[chosen] = learnt(np.ones(len(said), bool))
         p = np.empty(said.shape[:2])
         for fold in range(int(self.fold.max()) + 1):
             held = self.fold == fold
-            learnt = pooling.learn(said[~held], self.truth[~held], *given, before[~held])
-            p[held] = normalize(np.einsum("nkc,c->nk", said[held], learnt) + before[held])[0]
-        right = (1 - DOUBT) * p[np.arange(len(p)), self.truth] + DOUBT / len(shares)
-        losses = -pooling.even_out(self.truth, shares) * np.log(right)
-        return Weighed(weights, Evaluation.of(p, self.truth), float(losses.sum()), p, losses)
+            p[held] = normalize(np.einsum("nkc,c->nk", said[held], learnt(~held)) + before[held])[0]
+        right = (1 - DOUBT) * p[np.arange(len(p)), self.truth] + DOUBT / K
+        return Weighed(weights, Evaluation.of(p, self.truth), -counts * np.log(right), p)
 
 
 def alone(classifier: Any, labels: Labels) -> Any:

@@ -39,8 +39,8 @@ class Pool:
     weights : ndarray of shape (C,)
         By which log p_c(x, y) is multiplied.
     shift : ndarray of shape (K,)
-        What is added for each class: 0, or where the classes have other shares than in training,
-        the log of the ratio (`adapted_shares`).
+        What is added for each class: 0, or what makes up for shares of the classes that are not
+        those of the models.
     """
 
     weights: Array
@@ -93,27 +93,26 @@ def learn(
     truth: npt.NDArray[np.intp],
     expected: Array,
     scale: Array,
-    shares: Array,
-    before: Array | float = 0.0,
+    counts: Array,
+    before: Array,
 ) -> Array:
     """Return the weights of models under which hidden labels are most probable.
 
-    They are measured in units of 1 / `scale`. Rows of a class count in proportion to its share
-    rather than to how many of its rows happen to have a label.
+    They are measured in units of 1 / `scale`.
 
     Parameters
     ----------
     joints : ndarray of shape (n, K, C)
-        log p_c(x, y) of rows by models that did not know their label.
+        log p_c(x, y) of rows by models that did not know their label, or log p_c(x | y).
     truth : ndarray of shape (n,)
         The labels.
     expected : ndarray of shape (C,)
         Weights that are expected, in those units: the result if there are no rows.
     scale : ndarray of shape (C,)
         How far the classes are apart in each model (`spreads`).
-    shares : ndarray of shape (K,)
-        The share of each class.
-    before : ndarray of shape (n, K), default=0
+    counts : ndarray of shape (n,)
+        What each row counts (`even_out`).
+    before : ndarray of shape (n, K) or (K,)
         What is added to the pooled log p(x, y).
 
     Returns
@@ -122,7 +121,6 @@ def learn(
         The weights, by which `joints` are to be multiplied.
     """
     n, scaled = len(truth), joints / scale
-    counts = even_out(truth, shares)
     right = scaled[np.arange(n), truth]
     sure = np.broadcast_to(before, joints.shape[:2])[np.arange(n), truth]
 

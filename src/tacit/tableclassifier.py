@@ -22,7 +22,7 @@ from tacit.evaluation import MOST, Judged, UnlabeledHelp, Weighed, alone, bounde
 from tacit.explain import Feature
 from tacit.families import Family, Given
 from tacit.labels import Labels, all_classes
-from tacit.numerics import Array, log, log_normalize, normalize
+from tacit.numerics import Array, log_normalize, normalize
 from tacit.rows import Blocks, Rows
 from tacit.supervision import DiscreteClassifier
 from tacit.tabular import Group, Prepared, TableKind
@@ -115,13 +115,13 @@ class TableClassifier(DiscreteClassifier, TableKind):
     >>> model.transduction_.tolist()
     ['sport', 'music', 'sport', 'music']
     >>> print(model.explain({"text": "a goal for the violin", "minutes": 50}, "music"))
-    music (probability 0.619) rather than sport
-      before              +0.004
-      text goal           -0.899
-      text violin         +0.774
-      minutes below 70    +0.712
-      text the            -0.104
-      together            +0.486
+    music (probability 0.636) rather than sport
+      before              +0.002
+      text goal           -0.745
+      minutes below 70    +0.711
+      text violin         +0.671
+      text the            -0.082
+      together            +0.556
     """
 
     alpha: Any = "auto"
@@ -187,15 +187,13 @@ class TableClassifier(DiscreteClassifier, TableKind):
         text = self._text(column)
         if text is None:
             return super()._block(column, cells)
-        log_p = log_normalize(text._pooled_joint(cells))[0]
-        return self.text_weights_[column.name] * text._evidence(log_p)
+        return self.text_weights_[column.name] * text._evidence(cells)
 
     def _given_prior(self, K: int) -> Array | None:
         texts = list(getattr(self, "texts_", {}).values())
         if not texts or self.class_prior is not None or not self.fit_prior:
             return super()._given_prior(K)
-        shares = np.maximum(texts[0].class_shares_, np.finfo(np.float64).tiny)
-        return np.asarray(shares / shares.sum())
+        return np.asarray(np.exp(texts[0]._log_shares))
 
     def _check_shape(self, X: Any, reset: bool) -> Prepared:
         new = super()._check_shape(X, reset)
@@ -358,7 +356,7 @@ class TableClassifier(DiscreteClassifier, TableKind):
         name = group.columns[0].name
         weight = self.text_weights_[name]
         log_prior, terms = text._terms(X.cells[name])
-        before = weight * text._evidence(log_prior)
+        before = weight * (log_prior - text._log_shares)
         return before, [(name, word, weight * logs) for word, logs in terms]
 
     def _marked(
@@ -410,10 +408,9 @@ class _Trial:
         assert judged is not None
         joints = [judged.joints]
         for text in self.texts:
-            rows, without, found = text._hidden
+            rows, without, found, _ = text._hidden
             assert np.array_equal(rows, np.concatenate(self.held))
-            said = text._evidence(log(without if supervised else found))
-            joints.append(said[:, :, None])
+            joints.append(np.maximum(without if supervised else found, -MOST)[:, :, None])
         one = np.ones(len(joints))
         judged = replace(judged, joints=np.concatenate(joints, axis=2))
         return judged.pooled(one > 0, one, one, self.shares)

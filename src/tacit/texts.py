@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.special import logsumexp
+from scipy.special import entr, logsumexp
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -26,7 +26,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from tacit import engine
 from tacit.classifiers import MultinomialNB
-from tacit.evaluation import MOST, Evaluation, Judged, UnlabeledHelp, folds
+from tacit.components import joined
+from tacit.evaluation import MOST, Evaluation, Judged, UnlabeledHelp, Weighed, folds
 from tacit.explain import Explanation, Feature, explanation, place
 from tacit.labels import Labels, all_classes, encode
 from tacit.numerics import Array, log, log_normalize, normalize
@@ -42,15 +43,13 @@ __all__ = ["Member", "TextClassifier"]
 class View(NamedTuple):
     """A way to look at words: how they are weighed and smoothed, and what unlabelled texts weigh.
 
-    `expected` is how much it counts in the pool before anything is known; `beside` says whether the
-    member that knows no unlabelled texts is pooled with those that do.
+    `expected` is how much it counts in the pool before anything is known.
     """
 
     weights: dict[str, Any]
     settings: dict[str, Any]
     unlabeled_weight: float
     expected: float
-    beside: bool = True
 
 
 AT_ONCE = View(
@@ -65,7 +64,6 @@ VIEWS = {
         {"alpha": "background", "tempering": 0.5, "max_iter": 6},
         unlabeled_weight=1.0,
         expected=0.7,
-        beside=False,
     ),
     "words": View(
         {"idf": 0.25, "length_scale": np.inf},
@@ -74,23 +72,23 @@ VIEWS = {
         expected=0.35,
     ),
     "telling words": View(
-        {"idf": 0.0, "length_scale": np.inf, "words": 2000},
+        {"idf": 0.0, "length_scale": np.inf, "words": 200},
         {"alpha": "auto", "max_iter": 8},
         unlabeled_weight=0.1,
-        expected=0.35,
+        expected=0.0,  # few labels choose them by chance
     ),
 }
-# With one label a class nothing can be hidden. Then one view is used: the first in which the
+# With one label a class nothing can be hidden. Then one view guesses: the first in which the
 # labelled texts, read as if they had no label, get their label, up to so many nats on average.
 ALONE = {"topics": VIEWS["topics"], "topics at once": AT_ONCE, "words": VIEWS["words"]}
 BELIEVED = 0.5
 # Rows that tell how far apart a model holds the classes.
 SAMPLE = 3000
 N_FOLDS = 5
+# Components of a class that "auto" tries at most.
+MOST_PARTS = 5
 # A labelled word is a labelled text that says it so often.
 SAID = 10
-# No class is taken for rarer than this.
-LEAST = 1e-9
 
 
 @dataclass(frozen=True)
@@ -119,6 +117,37 @@ class Member:
     def joint(self, counts: Any) -> Array:
         """Return log p(x, y) of counts of words."""
         return self.model.predict_joint_log_proba(self.weights.transform(counts))
+
+    def told(self, joint: Array) -> Array:
+        """Return log p(x | y), what words alone say, from log p(x, y)."""
+        return np.asarray(joint - self.log_shares)
+
+    @property
+    def log_shares(self) -> Array:
+        """The log of the shares of the classes, (K,)."""
+        parts, prior = self.model._parts, self.model.class_log_prior_
+        return np.asarray(joined(prior[None, :], parts)[0])
+
+    def terms(self, row: Any) -> tuple[Array, Array]:
+        """Return what is said of each class before a row is seen, and by each of its words.
+
+        A sum over components is that of their logs by the posterior, and its entropy.
+        """
+        said = row.data[:, None] * self.model.feature_log_prob_.T[row.indices]
+        before, K = self.model.class_log_prior_, len(self.model.classes_)
+        if self.model._parts == 1:
+            return before, said
+        parts = (before + said.sum(axis=0)).reshape(K, -1)
+        p, _ = normalize(parts)
+        before = (p * before.reshape(K, -1)).sum(axis=1) + entr(p).sum(axis=1)
+        return before, (said.reshape(len(said), K, -1) * p).sum(axis=2)
+
+    @property
+    def log_p(self) -> Array:
+        """Log p(word | y), (K, V)."""
+        K, prior = len(self.model.classes_), self.model.class_log_prior_[:, None]
+        joint = (self.model.feature_log_prob_ + prior).reshape(K, -1, len(self.weights.columns_))
+        return np.asarray(logsumexp(joint, axis=1) - self.log_shares[:, None])
 
 
 @dataclass(frozen=True)
@@ -176,13 +205,23 @@ class Found(NamedTuple):
     evaluation: Evaluation | None
     hidden: Hidden | None
 
+    def beats(self, other: Found) -> bool:
+        """Return whether hidden labels are clearly more probable than another finds."""
+        assert self.hidden is not None
+        assert other.hidden is not None
+        return self.hidden.weighed.beats(other.hidden.weighed)
+
 
 class Hidden(NamedTuple):
-    """Rows whose label was hidden, and p(y | text) by the supervised pool and by the one found."""
+    """Rows whose label was hidden, and the evidence of the supervised pool and of that found.
+
+    `weighed` is how good the latter is.
+    """
 
     rows: npt.NDArray[np.intp]
     without: Array
     found: Array
+    weighed: Weighed
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -190,13 +229,19 @@ class TextClassifier(Scores, BaseEstimator):
     """Label texts from few labels and many texts: naive Bayes with EM, several ways, pooled.
 
     Words are weighed in three ways: as *topics* (rare words count more, and a long text for no more
-    than some ten words), as plain *words*, and as plain words of which only the 2,000 that tell
-    most of the labels are left. Each makes a naive Bayes model with texts without a label and one
+    than some ten words), as plain *words*, and as plain words of which only the 200 that tell most
+    of the labels are left. Each makes a naive Bayes model with texts without a label and one
     without them. Then labels are hidden from all of them, 5 times a fifth, and their log-odds are
-    weighed by what they say of the texts they did not see: `pool_`. If the pool of those that know
-    labelled texts only does better, that is the result; `unlabeled_help_` has the figures.
+    weighed by what they say of the texts they did not see: `pool_`. If a pool of those that know
+    labelled texts only does better, by more than a standard error, that is the result;
+    `unlabeled_help_` has the figures.
 
-    The probabilities are calibrated by the same weights; `evaluation_` says how well.
+    The probabilities are calibrated by the same weights; `evaluation_` says how well. Classes need
+    not be as frequent among the labels as among the texts: where the pool finds other shares in all
+    texts, and by more than chance would have it, these count.
+
+    If no class has two labels, none can be hidden. Then the topics guess the labels of all texts,
+    the words that tell most of the guesses make a second model, and both count alike.
 
     Parameters
     ----------
@@ -209,6 +254,9 @@ class TextClassifier(Scores, BaseEstimator):
         All class names; else those that occur in `y` and `word_labels`.
     missing_label : default=None
         What marks a missing label besides NaN, None and NA: a value or a list of values.
+    components_per_class : int or "auto", default=1
+        Classes that are several topics in one: each is a mixture of so many in every model. "auto"
+        takes more, up to 5, while that makes hidden labels more probable by more than chance.
     unlabeled_weight : float or "auto", default="auto"
         0 leaves texts without a label out; another number is a factor for their weight. "auto" is 1
         if that helps, else 0.
@@ -256,6 +304,7 @@ class TextClassifier(Scores, BaseEstimator):
     word_labels: Any = None
     classes: Any = None
     missing_label: Any = None
+    components_per_class: Any = 1
     unlabeled_weight: Any = "auto"
     random_state: Any = None
     n_jobs: int | None = None
@@ -263,6 +312,7 @@ class TextClassifier(Scores, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "vectorizer": [CountVectorizer, None],
         "word_labels": [Mapping, None],
+        "components_per_class": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "unlabeled_weight": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -306,8 +356,16 @@ class TextClassifier(Scores, BaseEstimator):
         """Fit to counts of words; if it is to be quick, without hiding labels."""
         with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs):
             task = self._task(vectorizer, counts, labels, weight)
-            judged = None if quick else self._judged(task)
-            found = None if judged is None else self._pooled(task, judged)
+            M = self.components_per_class
+            self.components_per_class_ = 1 if M == "auto" else int(M)
+            found = None if quick else self._judged_and_pooled(task)
+            while M == "auto" and found is not None and self.components_per_class_ < MOST_PARTS:
+                self.components_per_class_ += 1
+                other = self._judged_and_pooled(task)
+                if other is None or not other.beats(found):
+                    self.components_per_class_ -= 1
+                    break
+                found = other
             found = self._chosen(task) if found is None else found
             distributions = _distributions(task, found)
         self.vectorizer_, self.classes_ = vectorizer, labels.classes
@@ -337,6 +395,19 @@ class TextClassifier(Scores, BaseEstimator):
         known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
         return Task(vectorizer, counts, labels, known, weight, n)
 
+    def _model(self, task: Task, view: View, unlabeled_weight: float) -> MultinomialNB:
+        return MultinomialNB(
+            **view.settings,
+            class_alpha=0.005,
+            tol=1e-3,
+            components_per_class=self.components_per_class_,
+            unlabeled_weight=unlabeled_weight,
+            classes=np.arange(task.n_classes),
+            missing_label=-1,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+        )
+
     def _fits(
         self, task: Task, views: dict[str, View], held: npt.NDArray[np.intp] | None = None
     ) -> Iterator[tuple[Member, Array]]:
@@ -355,34 +426,35 @@ class TextClassifier(Scores, BaseEstimator):
             else:
                 weights, X = task.weighted(name, view)
             for weight in [factor * view.unlabeled_weight, 0.0] if use_all else [0.0]:
-                model = MultinomialNB(
-                    **view.settings,
-                    class_alpha=0.005,
-                    tol=1e-3,
-                    unlabeled_weight=weight,
-                    classes=np.arange(task.n_classes),
-                    missing_label=-1,
-                    random_state=self.random_state,
-                    n_jobs=self.n_jobs,
-                )
                 rows = rest if weight else labelled
+                own = X[rows]
+                if use_all and not weight and "words" not in view.weights:
+                    # It knows nothing of unlabelled texts, not even their words.
+                    weights = TermWeights(**view.weights).fit(task.counts[rows])
+                    own = weights.transform(task.counts[rows])
+                model = self._model(task, view, weight)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)  # few rounds are enough
-                    model.fit(X[rows], task.known[rows], sample_weight=task.weight[rows])
-                said = model.predict_joint_log_proba(X[held]) if len(held) else np.empty((0, 0))
-                yield Member(name, weights, model), said
+                    model.fit(own, task.known[rows], sample_weight=task.weight[rows])
+                member = Member(name, weights, model)
+                said = member.joint(task.counts[held]) if len(held) else np.empty((0, 0))
+                yield member, said
+
+    def _judged_and_pooled(self, task: Task) -> Found | None:
+        judged = self._judged(task)
+        return None if judged is None else self._pooled(task, judged)
 
     def _judged(self, task: Task) -> Judged | None:
         """Hide labels, fold by fold; None if no label can be hidden."""
         codes, joints, truth = task.hideable, [], []
         for held in folds(codes, N_FOLDS):
-            said = [joint for _, joint in self._fits(task, VIEWS, held)]
+            said = [member.told(joint) for member, joint in self._fits(task, VIEWS, held)]
             joints.append(np.stack(said, axis=2))
             truth.append(codes[held])
         return Judged.of(joints, truth)
 
     def _chosen(self, task: Task) -> Found:
-        """Fit a single member whose view the labels do not contradict."""
+        """Fit a member whose view the labels do not contradict, and one to what it guesses."""
         known = task.codes >= 0
         for member, _ in self._fits(task, ALONE):
             if member.supervised and member.view != "words":
@@ -393,10 +465,24 @@ class TextClassifier(Scores, BaseEstimator):
             right = p[np.arange(len(p)), task.codes[known]]
             if -log(np.maximum(right, 1e-300)).mean() <= BELIEVED:
                 break
-        scale = spreads(_joints((member,), task.sample))
-        pool = Pool(1.0 / scale, np.zeros(task.n_classes))
-        weight = float(not member.supervised)
-        return Found((member,), pool, UnlabeledHelp(None, None, weight), None, None)
+        told = UnlabeledHelp(None, None, float(not member.supervised))
+        alone = Found((member,), _evenly((member,), task), told, None, None)
+        if member.supervised or not known.any():
+            return alone
+        guess = _distributions(task, alone).argmax(axis=1)
+        if len(np.unique(guess[task.weight[: task.texts] > 0])) < 2:
+            return alone
+        members = member, self._taught(task, guess)
+        return Found(members, _evenly(members, task), told, None, None)
+
+    def _taught(self, task: Task, guess: npt.NDArray[np.intp]) -> Member:
+        """Fit a member to guessed labels of the texts: few words, so that guesses even out."""
+        view, counts, weight = VIEWS["telling words"], task.counts[: task.texts], task.weight
+        codes = np.where(weight[: task.texts] > 0, guess, np.nan)
+        weights = TermWeights(**view.weights).fit(counts, codes)
+        model = self._model(task, view, view.unlabeled_weight)
+        model.fit(weights.transform(counts), guess, sample_weight=weight[: task.texts])
+        return Member("telling words", weights, model)
 
     def _pooled(self, task: Task, judged: Judged) -> Found | None:
         """Weigh the members by what they say of hidden labels; None if these are of few classes."""
@@ -404,28 +490,31 @@ class TextClassifier(Scores, BaseEstimator):
         own = np.array([member.supervised for member in members])
         alone = bool(own.all())
         joints = _joints(members, task.sample)
-        scale = spreads(joints)
+        priors = np.stack([member.log_shares for member in members], axis=1)
+        scale = spreads(joints - priors)
         likely = np.array([VIEWS[member.view].expected for member in members])
-        beside = np.array([alone or VIEWS[member.view].beside for member in members])
         expected = likely * (alone | ~own)
         shares = Pool(expected / scale, np.zeros(task.n_classes)).posterior(joints).mean(axis=0)
         if not judged.covers(shares):
             return None
-        with_them = judged.pooled(~own | beside, expected, scale, shares)
-        without, best = with_them, with_them
-        if alone:
-            told = UnlabeledHelp(best.evaluation, None, 0.0)
-        else:
-            without = judged.pooled(own, likely, scale, shares)
-            used = self.unlabeled_weight != "auto" or with_them.loss < without.loss
-            best = with_them if used else without
+        chosen = without = judged.pooled(np.ones(len(own), bool), expected, scale)
+        told = UnlabeledHelp(chosen.evaluation, None, 0.0)
+        if not alone:
+            with_them, without = chosen, judged.pooled(own, likely, scale)
+            used = self.unlabeled_weight != "auto" or not without.beats(with_them)
+            chosen = with_them if used else without
             told = UnlabeledHelp(without.evaluation, with_them.evaluation, float(used))
-        counts = best.weights > 0
-        kept = tuple(m for m, counted in zip(members, counts, strict=True) if counted)
-        pool = Pool(best.weights[counts], np.zeros(task.n_classes))
+        # Shares of classes count once, not once for each member.
+        weights, shares = chosen.weights, judged.shares
+        if not alone:
+            found = Pool(weights, log(shares) - priors @ weights).posterior(joints).mean(axis=0)
+            shares = found if judged.contradicts(found) else shares
+        pool = Pool(weights[weights > 0], log(shares) - priors @ weights)
+        kept = tuple(m for m, w in zip(members, weights, strict=True) if w > 0)
         rows = np.concatenate(list(folds(task.hideable, N_FOLDS)))
-        hidden = Hidden(rows, without.posterior, best.posterior)
-        return Found(kept, pool, told, best.evaluation, hidden)
+        before, after = (log(one.posterior) - log(judged.shares) for one in (without, chosen))
+        hidden = Hidden(rows, before, after, chosen)
+        return Found(kept, pool, told, chosen.evaluation, hidden)
 
     def _joint(self, X: Any) -> Array:
         check_is_fitted(self, "pool_")
@@ -435,9 +524,17 @@ class TextClassifier(Scores, BaseEstimator):
     def _pooled_joint(self, counts: Any) -> Array:
         return self.pool_.joint(_joints(self.members_, counts))
 
-    def _evidence(self, log_p: Array) -> Array:
-        """Return what texts say for each class beyond its share, from log p(y | text)."""
-        return np.asarray(np.maximum(log_p, -MOST) - log(np.maximum(self.class_shares_, LEAST)))
+    @property
+    def _log_shares(self) -> Array:
+        """The log of the shares of the classes that are taken for granted before a text is seen."""
+        pairs = zip(self.pool_.weights, self.members_, strict=True)
+        log_prior = sum((w * m.log_shares for w, m in pairs), self.pool_.shift)
+        return np.asarray(np.maximum(log_normalize(log_prior[None, :])[0][0], -MOST))
+
+    def _evidence(self, counts: Any) -> Array:
+        """Return what words say for each class beyond its share."""
+        log_p = log_normalize(self._pooled_joint(counts))[0]
+        return np.asarray(np.maximum(log_p, -MOST) - self._log_shares)
 
     def predict_proba(self, X: Any) -> Array:
         """Return p(y | text) of each text and class.
@@ -505,9 +602,9 @@ class TextClassifier(Scores, BaseEstimator):
         >>> print(model.explain("a late, late goal"))
         sport (probability 1) rather than music
           before       +0.000
-          text late    +5.103
-          text goal    +2.920
-          together     +8.023
+          text late    +4.948
+          text goal    +2.695
+          together     +7.643
         """
         check_is_fitted(self, "pool_")
         log_prior, terms = self._terms(self.vectorizer_.transform([text]))
@@ -517,9 +614,11 @@ class TextClassifier(Scores, BaseEstimator):
     def _drawn(self, labels: npt.NDArray[np.intp], rng: np.random.RandomState) -> Array:
         """Draw how often each word is said in texts of these classes, by the plainest member."""
         member = max(self.members_, key=lambda member: member.weights.length_scale)
-        model = member.model
+        model, parts = member.model, member.model._parts
+        shares = np.exp(model.class_log_prior_).reshape(-1, parts).cumsum(axis=1)[labels]
+        part = (shares < shares[:, -1:] * rng.random_sample((len(labels), 1))).sum(axis=1)
         drawn = model._model.family.sample(
-            model._params.features, model._statistics.features, labels, rng
+            model._params.features, model._statistics.features, labels * parts + part, rng
         )
         counts = np.zeros((len(labels), member.weights.n_features_in_))
         once = np.log(2.0) * member.weights.weights_
@@ -530,11 +629,11 @@ class TextClassifier(Scores, BaseEstimator):
         """Return what is said of the classes before a text is seen, and what each word adds."""
         log_prior, said = self.pool_.shift.copy(), dict[int, Array]()
         for member, weight in zip(self.members_, self.pool_.weights, strict=True):
-            log_prior += weight * member.model.class_log_prior_
             row = member.weights.transform(counts)
-            own = weight * row.data[:, None] * member.model.feature_log_prob_.T[row.indices]
+            before, own = member.terms(row)
+            log_prior += weight * before
             for column, logs in zip(member.weights.columns_[row.indices], own, strict=True):
-                said[column] = said.get(column, 0.0) + logs
+                said[column] = said.get(column, 0.0) + weight * logs
         words = self.vectorizer_.get_feature_names_out()
         return log_prior, [(str(words[column]), logs) for column, logs in said.items()]
 
@@ -569,7 +668,7 @@ class TextClassifier(Scores, BaseEstimator):
         shares = np.maximum(self.class_shares_, 1e-6) * others
         shares = shares / max(shares.sum(), 1e-6)
         for member, weight in zip(self.members_, self.pool_.weights, strict=True):
-            columns, log_p = member.weights.columns_, member.model.feature_log_prob_
+            columns, log_p = member.weights.columns_, member.log_p
             rest = logsumexp(log_p[others], axis=0, b=shares[others, None])
             said = member.weights.weights_ * (log_p[k] - rest)  # as log(1 + 1.7 times)
             odds[columns] += weight * said
@@ -628,9 +727,9 @@ class TextClassifier(Scores, BaseEstimator):
         >>> model.adapt_prior(["a goal", "late goal", "goal", "slow violin"]).class_shares_.round(2)
         array([0.26, 0.74])
         """
-        shares = adapted_shares(self.predict_proba(X), self.class_shares_)
-        other, never = copy(self), self.class_shares_ == 0
-        shift = np.where(never, 0.0, log(shares) - log(np.where(never, 1.0, self.class_shares_)))
+        other, old = copy(self), self._log_shares
+        shares = adapted_shares(self.predict_proba(X), np.exp(old))
+        shift = np.where(shares > 0, log(shares), -np.inf) - old
         other.pool_ = replace(self.pool_, shift=self.pool_.shift + shift)
         other.class_shares_ = shares
         return other
@@ -639,6 +738,12 @@ class TextClassifier(Scores, BaseEstimator):
 def _joints(members: tuple[Member, ...], counts: Any) -> Array:
     """Return log p(x, y) by each member, (n, K, C)."""
     return np.stack([member.joint(counts) for member in members], axis=2)
+
+
+def _evenly(members: tuple[Member, ...], task: Task) -> Pool:
+    """Return a pool to which all members contribute alike, of which nothing else is known."""
+    scale = spreads(_joints(members, task.sample))
+    return Pool(1.0 / (len(members) * scale), np.zeros(task.n_classes))
 
 
 def _distributions(task: Task, found: Found) -> Array:

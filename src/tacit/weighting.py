@@ -134,6 +134,7 @@ class TermWeights(TransformerMixin, BaseEstimator):
             has = np.bincount(_row_of(X)[kept[X.indices]], minlength=n)
             kept[X.indices[(has == 0)[_row_of(X)]]] = True
             columns = np.flatnonzero(kept)
+        columns = columns if len(columns) else np.arange(d)  # no row has a word
         weights = np.zeros(d)
         weights[columns] = np.log((1.0 + n) / np.maximum(rows[columns], 1)) ** self.idf
         each = (np.log1p(X.data) * weights[X.indices])[weights[X.indices] > 0]
