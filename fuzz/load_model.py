@@ -79,7 +79,7 @@ def main() -> None:
     corpus.mkdir()
     for path in GOLDEN:
         (corpus / path.name).write_bytes(path.read_bytes())
-    arguments = [sys.argv[0], "-max_len=16384", *sys.argv[1:], str(corpus)]
+    arguments = [sys.argv[0], "-max_len=32768", *sys.argv[1:], str(corpus)]
     atheris.Setup(arguments, try_file, custom_mutator=mutate)
     atheris.Fuzz()
 

@@ -512,3 +512,23 @@ def test_the_walk_through(tmp_path):
     for line in lines:
         done = run(*shlex.split(line)[2:], cwd=tmp_path)
         assert done.returncode == 0, (line, done.stderr)
+
+
+def test_words_speak_for_classes(tmp_path):
+    """Beside labels, instead of them, and without a column for these."""
+    path, out = tmp_path / "a.csv", tmp_path / "out.csv"
+    texts = ["the goal of the team", "a goal and a cup", "the cup of the team"] * 8
+    texts += ["a violin and a cello", "the cello of the choir", "violin and choir"] * 8
+    truth = ["sport"] * 24 + ["music"] * 24
+    pl.DataFrame({"text": texts}).write_csv(path)
+    words = "--word", "goal=sport", "--word", "violin=music"
+    options = "fill", path, "-l", "topic", "-o", out, "--kind", "text=text"
+    assert call(*options, *words).exit_code == 0
+    assert [row["topic_filled"] for row in read(out)] == truth
+    pl.DataFrame({"text": texts, "topic": ["sport", *[""] * 47]}).write_csv(path)
+    assert call(*options, "--word", "violin=music").exit_code == 0
+    assert [row["topic_filled"] for row in read(out)] == truth
+    for wrong, says in (("violin", "expected WORD=CLASS"), ("oboe=music", "expected words")):
+        done = call(*options, "--word", wrong, *words)
+        assert done.exit_code in (1, 2)
+        assert says in done.stderr

@@ -271,8 +271,8 @@ def test_golden_files_are_read(path):
 
 def test_there_is_a_golden_file_of_every_estimator():
     names = {path.stem.split("-")[1] for path in GOLDEN}
-    estimators = {n for n, r in RECORDS.items() if issubclass(r.type, tacit.base.EMEstimator)}
-    assert names == estimators
+    ours = tacit.base.EMEstimator, tacit.TextClassifier
+    assert names == {name for name, record in RECORDS.items() if issubclass(record.type, ours)}
 
 
 # What is not a model file.
@@ -326,7 +326,7 @@ def test_no_files_are_refused(tmp_path):
 
 
 def golden(name: str) -> Path:
-    return next(path for path in GOLDEN if name in path.name)
+    return next(path for path in GOLDEN if name in path.name and "components" not in path.name)
 
 
 def set_to(array, value):

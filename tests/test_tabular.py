@@ -25,10 +25,11 @@ from tacit import (
     MultinomialNB,
     TableClassifier,
     TableMixture,
+    TextClassifier,
     load,
 )
 from tacit.cells import Cells, is_missing
-from tacit.columns import CellError, Column, columns_of, infer
+from tacit.columns import CellError, Column, columns_of, cut, infer
 from tacit.text import CountVectorizer
 
 TABLE = {
@@ -432,3 +433,138 @@ def test_any_table_is_fitted_or_refused(columns):
     assert np.isfinite(p).all()
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     assert columns_of(model.sample(3)[0]).keys() <= table.keys()
+
+
+# Texts by a classifier of their own, beside other columns.
+
+TOPICS = {"sport": "goal cup team score match", "music": "violin cello piano song choir"}
+
+
+def reviews(n=120, seed=0):
+    """Return a table whose text, colour and size each tell something of the class."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(sorted(TOPICS), n)
+    words = {name: text.split() for name, text in TOPICS.items()}
+    both = sorted({word for own in words.values() for word in own} | {"the", "a", "of", "and"})
+    texts = [
+        " ".join([*rng.choice(words[name], 2), *rng.choice(both, 4)]) if rng.random() < 0.9 else ""
+        for name in y
+    ]
+    colour = [
+        rng.choice(["red", "blue"], p=[0.7, 0.3] if name == "sport" else [0.3, 0.7]) for name in y
+    ]
+    size = [float(rng.normal(3 if name == "sport" else 0, 2)) for name in y]
+    table = {"note": texts, "colour": colour, "size": size}
+    known = np.where(np.arange(n) < 30, y, None)
+    return table, known, y
+
+
+def test_a_text_alone_is_what_its_classifier_says():
+    table, known, _ = reviews()
+    texts = {"note": table["note"]}
+    model = TableClassifier(kinds={"note": "text"}, random_state=0).fit(texts, known)
+    alone = TextClassifier(random_state=0).fit(table["note"], known)
+    np.testing.assert_allclose(
+        model.predict_proba(texts), alone.predict_proba(table["note"]), rtol=1e-9
+    )
+    np.testing.assert_allclose(model.label_distributions_, alone.label_distributions_, rtol=1e-9)
+    assert str(model.unlabeled_help_) == str(alone.unlabeled_help_)
+    ours, theirs = model.explain({"note": "the goal"}), alone.explain("the goal")
+    assert ours.log_odds == pytest.approx(theirs.log_odds)
+
+
+def test_texts_beside_other_columns():
+    table, known, y = reviews()
+    model = TableClassifier(random_state=0).fit(table, known)
+    assert list(model.texts_) == list(model.text_weights_) == ["note"]
+    assert model.score(table, y) > TableClassifier().fit({"note": table["note"]}, known).score(
+        table, y
+    )
+    p = model.predict_proba(table)
+    np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(table))
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(table)), p)
+    hidden = [i for i, name in enumerate(known) if name is None]
+    np.testing.assert_allclose(model.label_distributions_[hidden], p[hidden], rtol=1e-7)
+    for i in range(0, 120, 13):
+        found = model.explain({name: cells[i] for name, cells in table.items()})
+        log_p = np.log(p[i])
+        k, other = (model.classes_.tolist().index(c) for c in (found.label, found.against))
+        assert found.log_odds == pytest.approx(log_p[k] - log_p[other], abs=1e-8)
+        assert found.prior + sum(t.log_odds for t in found.terms) == pytest.approx(found.log_odds)
+    marks = {(feature.column, feature.value) for feature in model.top_features("sport", 20)}
+    assert ("note", "goal") in marks
+    drawn, labels = model.sample(50)
+    assert set(drawn) == {"note", "colour", "size"}
+    assert (model.predict(drawn) == labels).mean() > 0.7
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_tables_with_texts_are_saved_and_have_the_same_bits(tmp_path, threads):
+    table, known, _ = reviews()
+    model = TableClassifier(n_jobs=threads, random_state=0).fit(table, known)
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    one = TableClassifier(n_jobs=1, random_state=0).fit(table, known)
+    for other in (again, one, pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(other.predict_proba(table), model.predict_proba(table))
+    assert again.explain({"note": "goal", "colour": "red", "size": 1.0}) == model.explain(
+        {"note": "goal", "colour": "red", "size": 1.0}
+    )
+    again.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+
+
+def test_two_texts_are_weighed():
+    """The same text twice counts about once."""
+    table, known, _ = reviews()
+    texts = {"note": table["note"], "copy": table["note"]}
+    kinds = {"note": "text", "copy": "text"}
+    model = TableClassifier(kinds=kinds, random_state=0).fit(texts, known)
+    assert sum(model.text_weights_.values()) < 1.7
+    alone = TableClassifier(kinds={"note": "text"}, random_state=0).fit(
+        {"note": table["note"]}, known
+    )
+    agree = model.predict(texts) == alone.predict({"note": table["note"]})
+    assert agree.mean() > 0.95
+
+
+def test_labelled_words_of_tables():
+    table, known, y = reviews()
+    words = {"goal": "sport", "cup": "sport", "violin": "music", "piano": "music"}
+    model = TableClassifier(word_labels=words, random_state=0).fit(table, [None] * 120)
+    assert (model.transduction_ == y).mean() > 0.8
+    beside = TableClassifier(word_labels={"goal": "sport"}, random_state=0).fit(table, known)
+    assert (beside.transduction_ == y).mean() > 0.8
+    with pytest.raises(ValueError, match=r"word_labels names \['unheard'\]: expected words"):
+        TableClassifier(word_labels={"unheard": "sport"}).fit(table, known)
+
+
+def test_numbers_in_bins():
+    assert cut(np.array([1.0, 1.0, np.nan])) == ()
+    tight = np.array([1.0, np.nextafter(1.0, 2.0)])
+    assert len(cut(tight)) >= 2
+    edges = cut(np.arange(1000.0))
+    column = Column("size", "number", edges=edges)
+    codes = column.shaped(np.array([[-5.0], [0.0], [999.0], [1e9], [np.nan]]))
+    assert codes[:4, 0].tolist() == [0.0, 0.0, 4.0, 4.0]
+    assert np.isnan(codes[4, 0])
+    assert (
+        np.bincount(column.shaped(np.arange(1000.0)[:, None])[:, 0].astype(int)).tolist()
+        == [200] * 5
+    )
+    assert column.values[0] == "below 199.5"
+    assert column.values[-1] == "from 799.5 on"
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 100)
+    skewed = {"x": np.where(y == 0, rng.exponential(1, 200), rng.normal(0.5, 0.1, 200)).tolist()}
+    some = [int(k) if i % 2 else None for i, k in enumerate(y)]
+    assert not TableClassifier().fit(skewed, some).columns_[0].edges  # which finds more
+    model = TableClassifier(numbers="bins").fit(skewed, some)
+    assert model.columns_[0].edges
+    drawn, _ = model.sample(100)
+    assert min(skewed["x"]) <= min(drawn["x"]) <= max(drawn["x"]) <= max(skewed["x"])
+    for fields in ({"edges": (1.0,)}, {"edges": (2.0, 1.0)}, {"edges": (0.0, np.nan)}):
+        with pytest.raises(ValueError, match="bins that are none"):
+            Column("size", "number", **fields)
+    with pytest.raises(ValueError, match="has what another kind has"):
+        Column("size", "out", edges=(1.0, 2.0))

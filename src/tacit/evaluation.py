@@ -273,7 +273,11 @@ class Judged:
 def alone(classifier: Any, labels: Labels) -> Any:
     """Return a copy that takes class numbers, and leaves the user's files and functions alone."""
     mark = {"classes": np.arange(len(labels.classes)), "missing_label": -1}
-    quiet = {"callback": None, "checkpoint": None, "resume": False, "verbose": 0}
+    quiet: dict[str, Any] = {"callback": None, "checkpoint": None, "resume": False, "verbose": 0}
+    said = getattr(classifier, "word_labels", None)
+    if said:
+        place = {name: k for k, name in enumerate(labels.classes.tolist())}
+        quiet["word_labels"] = {word: place[name] for word, name in said.items()}
     return clone(classifier).set_params(**mark, **quiet)
 
 
