@@ -55,7 +55,7 @@ class ComponentClassifier(Classifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "components_per_class": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
-    _saved: ClassVar[dict[str, Any]] = {"components_per_class_": int}
+    _saved: ClassVar[dict[str, Any]] = {**Classifier._saved, "components_per_class_": int}
 
     def _spread(
         self, X: Any, labels: Labels, weight: Array, prior: Array | None

@@ -6,7 +6,7 @@ A fold's labels are hidden, not its rows: they take part as rows without a label
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ __all__ = [
     "bounded",
     "cross_validate",
     "folds",
+    "without_rows",
 ]
 
 BINS = 15
@@ -279,6 +280,26 @@ def alone(classifier: Any, labels: Labels) -> Any:
         place = {name: k for k, name in enumerate(labels.classes.tolist())}
         quiet["word_labels"] = {word: place[name] for word, name in said.items()}
     return clone(classifier).set_params(**mark, **quiet)
+
+
+def without_rows(
+    classifier: Any,
+    X: Any,
+    known: npt.NDArray[Any],
+    weight: Array,
+    held: Iterable[npt.NDArray[np.intp]],
+) -> Iterator[tuple[Any, Any]]:
+    """Yield copies that were fitted without the rows of each fold, and these rows.
+
+    Unlike in `cross_validate`, they take no part at all: what is said of them is what would be said
+    of new rows.
+    """
+    for rows in held:
+        rest, model = np.delete(np.arange(len(weight)), rows), clone(classifier)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # good enough to compare by
+            model.fit(X[rest], known[rest], sample_weight=weight[rest])
+        yield model, X[rows]
 
 
 def cross_validate(

@@ -152,6 +152,7 @@ SHARED = {
 }
 
 SHARED["label_parameters"] = f"""{SHARED["class_parameters"].rstrip()}
-    unlabeled_weight : float, default=1.0
-        Weight of each row of whose label nothing is known; 0 leaves them out of the fit.
+    unlabeled_weight : float or "auto", default=1.0
+        Weight of each row of whose label nothing is known; 0 leaves them out of the fit. "auto" is
+        0.1 or 1 if hidden labels are clearly more probable with them, else 0: `unlabeled_help_`.
 """

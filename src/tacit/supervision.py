@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length
 
 from tacit.base import EMEstimator, fit_context
+from tacit.evaluation import Judged, UnlabeledHelp, alone, folds, without_rows
 from tacit.labels import Labels, encode, given_labels
 from tacit.naivebayes import ClassCounts, NaiveBayes, Params, count_known, select
-from tacit.numerics import Array
+from tacit.numerics import Array, ratio
+from tacit.pooling import adapted_shares
 from tacit.rows import Rows
 from tacit.validation import check_weight
 
 __all__ = ["Classifier", "DiscreteClassifier", "NormalClassifier", "Scores"]
 
+# Weights of rows without a label that "auto" tries, in folds of the labelled ones.
+WEIGHTS = (0.0, 0.1, 1.0)
+N_FOLDS = 5
 # Attributes that describe the rounds and the training rows of one fit.
 FIT_ONLY = [
     *("trace_", "lower_bounds_", "objective_", "log_likelihood_", "n_iter_", "converged_"),
@@ -70,15 +76,16 @@ class Classifier(Scores, EMEstimator):
 
     classes: Any = None
     missing_label: Any = None
-    unlabeled_weight: float = 1.0
+    unlabeled_weight: Any = 1.0
 
+    _saved: ClassVar[dict[str, Any]] = {"unlabeled_help_": UnlabeledHelp}
     _inits: ClassVar[dict[str, str]] = {
         "labels": "the supervised estimate; classes without labels start at random.",
         "uniform": "every class alike (needs labels to tell them apart).",
         "random": "each class halfway between all rows and a row drawn at random.",
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
+        "unlabeled_weight": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
     }
 
     @abstractmethod
@@ -131,7 +138,33 @@ class Classifier(Scores, EMEstimator):
 
     def _settled(self, X: Any, labels: Labels, weight: Array, first: bool) -> tuple[Any, float]:
         """Return the rows as they are to be seen, and the weight of one without a label."""
-        return X, self.unlabeled_weight
+        if self.unlabeled_weight != "auto":
+            return X, float(self.unlabeled_weight)
+        if not first:  # a further batch
+            return X, self.unlabeled_help_.weight
+        self.unlabeled_help_: UnlabeledHelp = self._helped(X, labels, weight)
+        return X, self.unlabeled_help_.weight
+
+    def _helped(self, X: Any, labels: Labels, weight: Array) -> UnlabeledHelp:
+        """Return whether rows without a label help, by hidden labels."""
+        counted = np.where(weight > 0, labels.codes, -1)
+        held = list(folds(counted, N_FOLDS)) if labels.unknown.any() else []
+        known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
+        tried, truth, one = [], [labels.codes[rows] for rows in held], np.ones(1)
+        for given in WEIGHTS if held else ():
+            model = alone(self, labels).set_params(unlabeled_weight=given, warm_start=False)
+            fits = without_rows(model, X, known, weight, held)
+            joints = [fit.predict_joint_log_proba(new)[:, :, None] for fit, new in fits]
+            judged = Judged.of(joints, truth)
+            if judged is None:
+                break
+            tried.append(judged.pooled(one > 0, one, one, judged.shares))
+        if not tried:
+            return UnlabeledHelp(None, None, 1.0)
+        place = 1 + int(np.argmin([other.loss for other in tried[1:]]))
+        used = tried[place].beats(tried[0])
+        pair = tried[0].evaluation, tried[place].evaluation
+        return UnlabeledHelp(*pair, WEIGHTS[place] if used else 0.0)
 
     @fit_context
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -273,6 +306,39 @@ class Classifier(Scores, EMEstimator):
         ndarray of shape (n, K)
         """
         return self._look(X, "log_posterior")[0]
+
+    def adapt_prior(self, X: Any) -> Self:
+        """Return a copy for rows whose classes have other shares than those of the fit.
+
+        The shares are found by EM on them alone (Saerens, Latinne and Decaestecker 2002); features
+        keep the distributions that they have in each class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            New rows, without labels; NaN is a missing cell.
+
+        Returns
+        -------
+        classifier
+            With these shares as the class prior.
+
+        Examples
+        --------
+        >>> from tacit import BernoulliNB
+        >>> nb = BernoulliNB().fit([[1, 0], [1, 1], [0, 1], [0, 0]], ["spam", "spam", "ham", "ham"])
+        >>> new = nb.adapt_prior([[1, 0], [1, 1], [1, 0], [0, 1]])
+        >>> np.exp(new.class_log_prior_).round(2)
+        array([0., 1.])
+        """
+        posterior, model = self.predict_proba(X), self._model
+        parts = np.exp(self._params.class_log_prior).reshape(posterior.shape[1], -1)
+        old = parts.sum(axis=1)
+        shares = adapted_shares(posterior, old)
+        prior = parts * ratio(shares, old, 0.0)[:, None]
+        model, other = replace(model, class_prior=prior.ravel() / prior.sum()), copy(self)
+        other._set(self._attributes(model, model.maximize(self._statistics), self._statistics))
+        return other
 
     def sample(self, n_samples: int = 1) -> tuple[Any, Any]:
         """Draw rows and labels that look like the data.

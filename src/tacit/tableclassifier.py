@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -11,14 +10,21 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from tacit import engine
 from tacit.columns import Column
-from tacit.evaluation import MOST, Judged, UnlabeledHelp, Weighed, alone, bounded, folds
+from tacit.evaluation import (
+    MOST,
+    Judged,
+    UnlabeledHelp,
+    Weighed,
+    alone,
+    bounded,
+    folds,
+    without_rows,
+)
 from tacit.explain import Feature
 from tacit.families import Family, Given
 from tacit.labels import Labels, all_classes
@@ -420,18 +426,14 @@ class _Trial:
         if setting in self.judged:
             return self.judged[setting]
         table, joints, priors, shares = self.tables[setting.bins], [], [], []
-        for held in self.held:
-            rest = np.delete(np.arange(len(self.weight)), held)
-            model = clone(self.quick).set_params(
-                alpha=setting.alpha, unlabeled_weight=setting.unlabeled_weight
-            )
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # good enough to compare by
-                model.fit(table.take(rest), self.known[rest], sample_weight=self.weight[rest])
-            new = table.take(held)
+        quick = self.quick.set_params(
+            alpha=setting.alpha, unlabeled_weight=setting.unlabeled_weight
+        )
+        for model, new in without_rows(quick, table, self.known, self.weight, self.held):
             before = np.maximum(model._before(model._model.family.encode(new).parts), -MOST)
             joints.append((model.predict_joint_log_proba(new) - before)[:, :, None])
-            priors.append(np.tile(np.maximum(model._params.class_log_prior, -MOST), (len(held), 1)))
+            prior = np.maximum(model._params.class_log_prior, -MOST)
+            priors.append(np.broadcast_to(prior, before.shape))
             shares.append(model.label_distributions_.mean(axis=0))
         judged = Judged.of(joints, [self.codes[held] for held in self.held])
         if judged is not None:

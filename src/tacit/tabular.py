@@ -51,10 +51,9 @@ class Prepared(Joined):
     cells: dict[str, Any]
     texts: dict[str, Any] = field(default_factory=dict)
 
-    def take(self, rows: Any) -> Prepared:
-        """Return these rows."""
+    def __getitem__(self, rows: Any) -> Prepared:
         cells = {} if self.texts else {name: own[rows] for name, own in self.cells.items()}
-        return replace(self, blocks=self[rows].blocks, cells=cells)
+        return replace(self, blocks=super().__getitem__(rows).blocks, cells=cells)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -112,7 +112,7 @@ class Member:
     @property
     def supervised(self) -> bool:
         """Whether it was fitted to labelled texts only."""
-        return self.model.unlabeled_weight == 0
+        return bool(self.model.unlabeled_weight == 0)
 
     def joint(self, counts: Any) -> Array:
         """Return log p(x, y) of counts of words."""
@@ -257,6 +257,8 @@ class TextClassifier(Scores, BaseEstimator):
     components_per_class : int or "auto", default=1
         Classes that are several topics in one: each is a mixture of so many in every model. "auto"
         takes more, up to 5, while that makes hidden labels more probable by more than chance.
+    combination : {"pool", "pick"}, default="pool"
+        Whether models are pooled, or the one with the least loss of hidden labels is picked.
     unlabeled_weight : float or "auto", default="auto"
         0 leaves texts without a label out; another number is a factor for their weight. "auto" is 1
         if that helps, else 0.
@@ -305,6 +307,7 @@ class TextClassifier(Scores, BaseEstimator):
     classes: Any = None
     missing_label: Any = None
     components_per_class: Any = 1
+    combination: str = "pool"
     unlabeled_weight: Any = "auto"
     random_state: Any = None
     n_jobs: int | None = None
@@ -313,6 +316,7 @@ class TextClassifier(Scores, BaseEstimator):
         "vectorizer": [CountVectorizer, None],
         "word_labels": [Mapping, None],
         "components_per_class": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "combination": [StrOptions({"pool", "pick"})],
         "unlabeled_weight": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -497,10 +501,19 @@ class TextClassifier(Scores, BaseEstimator):
         shares = Pool(expected / scale, np.zeros(task.n_classes)).posterior(joints).mean(axis=0)
         if not judged.covers(shares):
             return None
-        chosen = without = judged.pooled(np.ones(len(own), bool), expected, scale)
+        pick = self.combination == "pick"
+
+        def best(which: npt.NDArray[np.bool_], expected: Array) -> Weighed:
+            if not pick:
+                return judged.pooled(which, expected, scale)
+            each = np.eye(len(own), dtype=bool)[which]
+            tried = [judged.pooled(one, np.ones(len(own)), scale) for one in each]
+            return min(tried, key=lambda one: one.loss)
+
+        chosen = without = best(alone | ~own if pick else np.ones(len(own), bool), expected)
         told = UnlabeledHelp(chosen.evaluation, None, 0.0)
         if not alone:
-            with_them, without = chosen, judged.pooled(own, likely, scale)
+            with_them, without = chosen, best(own, likely)
             used = self.unlabeled_weight != "auto" or not without.beats(with_them)
             chosen = with_them if used else without
             told = UnlabeledHelp(without.evaluation, with_them.evaluation, float(used))

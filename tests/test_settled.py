@@ -1,0 +1,105 @@
+"""What hidden labels settle for the plain classifiers, and shares of classes that are others."""
+
+import numpy as np
+import pytest
+
+import tacit
+
+RNG = np.random.default_rng(1)
+
+
+def clusters(n, shares=(0.5, 0.5)):
+    """Return counts of words of two topics, and the topics."""
+    y = RNG.choice(2, n, p=shares)
+    p = np.array([[0.3, 0.3, 0.1, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.1, 0.3, 0.3]])
+    return np.array([RNG.multinomial(8, p[k]) for k in y]), y
+
+
+def some(y, n):
+    known = np.array([None] * len(y), dtype=object)
+    known[:n] = y[:n]
+    return known
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [tacit.MultinomialNB, tacit.BernoulliNB, tacit.CategoricalNB, tacit.GaussianNB],
+)
+def test_the_weight_of_rows_without_a_label(estimator):
+    X, y = clusters(600)
+    known = some(y, 20)
+    model = estimator(unlabeled_weight="auto").fit(X, known)
+    told = model.unlabeled_help_
+    assert told.weight in (0.0, 0.1, 1.0)
+    assert told.em.rows == told.supervised.rows == 20
+    same = estimator(unlabeled_weight=told.weight).fit(X, known)
+    np.testing.assert_array_equal(model.predict_proba(X), same.predict_proba(X))
+
+
+def test_rows_that_hurt_are_left_out(tmp_path):
+    """The clusters are not the classes: those differ in one column, the clusters in all others."""
+    n = 600
+    y, cluster = RNG.choice(2, n), RNG.choice(2, n)
+    X = (RNG.random((n, 21)) < np.where(cluster, 0.9, 0.1)[:, None]).astype(int)
+    X[:, 0] = RNG.random(n) < np.where(y, 0.9, 0.1)
+    model = tacit.BernoulliNB(unlabeled_weight="auto").fit(X, some(y, 60))
+    assert model.unlabeled_help_.weight == 0
+    assert "left out" in str(model.unlabeled_help_)
+    model.save(tmp_path / "model")
+    assert tacit.load(tmp_path / "model").unlabeled_help_.weight == 0
+
+
+def test_nothing_to_hide():
+    X, y = clusters(40)
+    all_known = tacit.MultinomialNB(unlabeled_weight="auto").fit(X, y)
+    assert all_known.unlabeled_help_.supervised is None
+    one_each = np.array([None] * 40, dtype=object)
+    one_each[[int(np.argmin(y)), int(np.argmax(y))]] = 0, 1
+    assert tacit.MultinomialNB(unlabeled_weight="auto").fit(X, one_each).unlabeled_help_.weight == 1
+    batches = tacit.MultinomialNB(unlabeled_weight="auto")
+    batches.partial_fit(X, some(y, 20), classes=[0, 1]).partial_fit(X, some(y, 0))
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_other_shares(parts, tmp_path):
+    X, y = clusters(2000)
+    model = tacit.MultinomialNB(components_per_class=parts, random_state=0, tol=1e-3).fit(
+        X, some(y, 1000)
+    )
+    new, truth = clusters(2000, shares=(0.85, 0.15))
+    other = model.adapt_prior(new)
+    shares = np.exp(other.class_log_prior_).reshape(2, -1).sum(axis=1)
+    np.testing.assert_allclose(shares, np.bincount(truth) / 2000, atol=0.05)
+    assert other.score(new, truth) >= model.score(new, truth)
+    other.save(tmp_path / "model")
+    np.testing.assert_array_equal(
+        tacit.load(tmp_path / "model").predict_proba(new), other.predict_proba(new)
+    )
+    np.testing.assert_allclose(np.exp(model.class_log_prior_).sum(), 1.0)
+
+
+def test_other_shares_of_tables():
+    rng = np.random.default_rng(0)
+
+    def table(n, p):
+        y = rng.random(n) < p
+        size = rng.normal(np.where(y, 2.0, 0.0), 1.0)
+        words = [f"{'goal' if k else 'song'} of the day {i % 7}" for i, k in enumerate(y)]
+        return {"size": size.tolist(), "note": words}, y
+
+    X, y = table(300, 0.5)
+    known = np.where(np.arange(300) < 60, y, None)
+    model = tacit.TableClassifier(kinds={"note": "text"}).fit(X, known)
+    new, truth = table(500, 0.1)
+    shares = np.exp(model.adapt_prior(new).class_log_prior_)
+    np.testing.assert_allclose(shares, [1 - truth.mean(), truth.mean()], atol=0.05)
+
+
+def test_pick_is_one_model():
+    texts = ["a goal for the team", "the late goal", "a violin and a cello", "the slow violin"] * 10
+    y = np.array(["sport", "sport", "music", "music"] * 10, dtype=object)
+    y[12:] = None
+    model = tacit.TextClassifier(combination="pick").fit(texts, y)
+    assert len(model.members_) == 1
+    assert (model.transduction_ == ["sport", "sport", "music", "music"] * 10).all()
+    assert model.unlabeled_help_.em is not None
