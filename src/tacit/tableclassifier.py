@@ -42,8 +42,9 @@ ALPHAS = (1.0, 0.1, 0.01, 0.001)
 WEIGHTS = (0.1, 1.0)
 UNTRIED = 0.1
 # Nats by which hidden labels must speak against what is usual (alpha = 1, numbers in bins), and for
-# rows without a label.
+# rows without a label; and standard errors by which they must for these.
 MARGIN = 1.0
+ERRORS = 2.0
 
 
 class Setting(NamedTuple):
@@ -287,14 +288,14 @@ class TableClassifier(DiscreteClassifier, TableKind):
                 self.unlabeled_help_ = UnlabeledHelp(None, None, given)
             return Setting(self.alpha_, usual, given)
         tried = [trial(setting) for setting in settings]
-        losses = [tried[0].loss - MARGIN, *(one.loss for one in tried[1:])]
-        chosen, best = settings[int(np.argmin(losses))], tried[int(np.argmin(losses))]
+        place = int(np.argmin([tried[0].loss - MARGIN, *(one.loss for one in tried[1:])]))
+        chosen, best = settings[place], tried[place]
         if unknown:
             without = trial(chosen, supervised=True) if texts else best
             settings = [chosen._replace(unlabeled_weight=given) for given in WEIGHTS]
             tried = [trial(setting) for setting in settings]
             place = int(np.argmin([one.loss for one in tried]))
-            used = tried[place].beats(best, MARGIN)
+            used = tried[place].beats(best, MARGIN, ERRORS)
             other = best if texts and not used else tried[place]
             chosen, best = (settings[place], other) if used else (chosen, best)
             given = max([chosen.unlabeled_weight, *(t.unlabeled_help_.weight for t in texts)])
@@ -304,10 +305,15 @@ class TableClassifier(DiscreteClassifier, TableKind):
         self.text_weights_ = dict(zip(self.texts_, best.weights[1:].tolist(), strict=True))
         return chosen
 
-    # Predictions: the log-odds of all columns but texts, which are calibrated, are made smaller.
+    # Predictions: log-odds are made smaller, but not those of texts and, beside them, of shares.
+
+    def _before_cells(self) -> Array:
+        return super()._before_cells() * (1.0 if self.texts_ else self._sharpness)
 
     def _before(self, parts: Sequence[Any]) -> Array:
-        """Return log p(y) and what texts say, which no temperature touches, of encoded rows."""
+        """Return what no temperature touches, of encoded rows: 0, or log p(y) and texts."""
+        if not self.texts_:
+            return np.zeros((1, len(self._params.class_log_prior)))
         said = [
             part.values
             for group, part in zip(self._groups(), parts, strict=True)
@@ -432,11 +438,12 @@ class _Trial:
         for model, new in without_rows(quick, table, self.known, self.weight, self.held):
             before = np.maximum(model._before(model._model.family.encode(new).parts), -MOST)
             joints.append((model.predict_joint_log_proba(new) - before)[:, :, None])
-            prior = np.maximum(model._params.class_log_prior, -MOST)
-            priors.append(np.broadcast_to(prior, before.shape))
+            if self.texts:
+                prior = np.maximum(model._params.class_log_prior, -MOST)
+                priors.append(np.broadcast_to(prior, before.shape))
             shares.append(model.label_distributions_.mean(axis=0))
         judged = Judged.of(joints, [self.codes[held] for held in self.held])
-        if judged is not None:
+        if judged is not None and priors:
             judged = replace(judged, before=np.concatenate(priors))
         if not self.judged and shares:
             self.shares = np.mean(shares, axis=0)

@@ -255,13 +255,18 @@ class TableKind(EMEstimator):
             X = self._check_shape(row, reset=False)
             if X.shape[0] != 1:
                 raise ValueError(f"Expected one row to explain, got {X.shape[0]}.")
-            said, log_prior = [], self._params.class_log_prior
+            said, log_prior = [], self._before_cells()
             parts = zip(self._model.family.parts, self._params.features, X.blocks, strict=True)
             for group, (part, params, block) in zip(self._groups(), parts, strict=True):
                 before, terms = self._said(X, group, part.family, params, block)
                 log_prior = log_prior + before
                 said += terms
         return explanation(self._names(), log_prior, said, label, against)
+
+    def _before_cells(self) -> Array:
+        """Return what is said of each class before any cell is seen."""
+        log_prior: Array = self._params.class_log_prior
+        return log_prior
 
     def _said(
         self, X: Prepared, group: Group, family: Family, params: Any, block: Any
