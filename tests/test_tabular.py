@@ -22,6 +22,7 @@ from tacit import (
     CategoricalNB,
     GaussianNB,
     MixedNB,
+    ModelFileError,
     MultinomialNB,
     TableClassifier,
     TableMixture,
@@ -552,8 +553,8 @@ def test_numbers_in_bins():
         np.bincount(column.shaped(np.arange(1000.0)[:, None])[:, 0].astype(int)).tolist()
         == [200] * 5
     )
-    assert column.values[0] == "below 199.5"
-    assert column.values[-1] == "from 799.5 on"
+    assert column.values[0] == "below 200"
+    assert column.values[-1] == "from 800 on"
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 100)
     skewed = {"x": np.where(y == 0, rng.exponential(1, 200), rng.normal(0.5, 0.1, 200)).tolist()}
@@ -568,3 +569,124 @@ def test_numbers_in_bins():
             Column("size", "number", **fields)
     with pytest.raises(ValueError, match="has what another kind has"):
         Column("size", "out", edges=(1.0, 2.0))
+
+
+def test_predictions_do_not_depend_on_memory():
+    table, known, _ = reviews()
+    table = {**table, "again": table["size"], "more": table["size"]}
+    model = TableClassifier(random_state=0).fit(table, known)
+    assert model.temperature_ > 1
+    expected, density = model.predict_proba(table), model.score_samples(table)
+    for value in (-np.inf, np.nan, 1.0):
+        dirt = [np.full(120, value) for _ in range(50)]
+        del dirt
+        np.testing.assert_array_equal(model.predict_proba(table), expected)
+        np.testing.assert_array_equal(model.score_samples(table), density)
+    assert np.isfinite(density).all()
+
+
+def test_texts_in_any_order_are_saved(tmp_path):
+    table, known, _ = reviews()
+    texts = {"zebra": table["note"], "ant": [f"the {text}" for text in table["note"]]}
+    model = TableClassifier(kinds=dict.fromkeys(texts, "text")).fit(texts, known)
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert list(again.texts_) == list(again.text_weights_) == ["zebra", "ant"]
+    np.testing.assert_array_equal(again.predict_proba(texts), model.predict_proba(texts))
+
+
+def test_hidden_labels_do_not_leak_through_texts():
+    """Labels are random; each row has a twin without a label that shares its only word."""
+    rng = np.random.default_rng(0)
+    y = rng.choice(["a", "b"], 60)
+    rows = np.r_[np.arange(60), np.arange(60)]
+    table = {
+        "text": [f"w{i}" for i in rows],
+        "code": [f"c{i}" for i in rows],
+    }
+    model = TableClassifier(kinds={"text": "text", "code": "category"})
+    told = model.fit(table, [*y, *[None] * 60]).unlabeled_help_
+    assert told.em.accuracy < 0.8
+
+
+TWICE = {name: cells[::-1] * 2 for name, cells in reviews()[0].items()}
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "weight"),
+    [
+        (TWICE, ["sport", "music"] * 120, np.full(240, -1.0)),
+        (TWICE, ["a", 1] * 120, None),
+        ({"z": ["same"] * 240}, ["sport", "music"] * 120, None),
+    ],
+    ids=["weight", "labels", "columns"],
+)
+def test_a_failed_refit_changes_nothing(X, y, weight):
+    table, known, _ = reviews()
+    model = TableClassifier(random_state=0).fit(table, known)
+    expected, state = model.predict_proba(table), set(model.__dict__)
+    with pytest.raises((ValueError, TypeError)):
+        model.fit(X, y, weight)
+    np.testing.assert_array_equal(model.predict_proba(table), expected)
+    assert set(model.__dict__) == state
+
+
+def test_warm_starts_batches_and_starts_keep_what_was_settled():
+    table, known, _ = reviews()
+    model = TableClassifier(random_state=0, warm_start=True).fit(table, known)
+    settled = model.columns_, model.texts_, model.temperature_, model.alpha_
+    other, more, _ = reviews(seed=7)
+    model.fit(other, more)
+    assert (model.columns_, model.texts_, model.temperature_, model.alpha_) == settled
+    model.partial_fit(table, known)
+    assert model.temperature_ == settled[2]
+    start = np.random.default_rng(0).dirichlet(np.ones(2), 120)
+    TableClassifier(random_state=0, init=start).fit(table, known)
+
+
+def test_prepared_tables_are_predicted():
+    table, known, _ = reviews()
+    for texts in ("pooled", "counted"):
+        for numbers in ("auto", "normal"):
+            model = TableClassifier(random_state=0, texts=texts, numbers=numbers)
+            rows = model.prepare(table)
+            model.fit(rows, known)
+            np.testing.assert_array_equal(model.predict_proba(rows), model.predict_proba(table))
+
+
+def test_rows_of_no_weight_are_not_there():
+    table, known, _ = reviews()
+    texts = table["note"]
+    weight = np.where(np.arange(120) % 3 == 1, 0.0, 1.0)
+    kept = [i for i in range(120) if weight[i]]
+    alone = TextClassifier().fit([texts[i] for i in kept], known[kept])
+    model = TextClassifier().fit(texts, known, sample_weight=weight)
+    assert str(model.unlabeled_help_) == str(alone.unlabeled_help_)
+
+
+def test_words_that_cannot_be():
+    table, known, _ = reviews()
+    with pytest.raises(ValueError, match="missing label"):
+        TableClassifier(word_labels={"goal": None}).fit(table, known)
+    with pytest.raises(ValueError, match='need texts="pooled"'):
+        TableClassifier(word_labels={"goal": "sport"}, texts="counted").fit(table, known)
+    model = TableClassifier(word_labels={"goal": "sport", "violin": "music"}, unlabeled_weight=0)
+    assert model.fit(table, [None] * 120).transduction_.shape == (120,)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("temperature_", 0.5),
+        ("temperature_", np.nan),
+        ("alpha_", -1.0),
+        ("unlabeled_weight_", np.inf),
+    ],
+)
+def test_hostile_numbers_are_refused(tmp_path, name, value):
+    table, known, _ = reviews()
+    model = TableClassifier(random_state=0).fit(table, known)
+    setattr(model, name, value)
+    model.save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match="expected a number from"):
+        load(tmp_path / "model")

@@ -52,9 +52,14 @@ def fit_context(method: Method) -> Method:
 
     @wraps(method)
     def in_threads(self: EMEstimator, X: Any, *args: Any, **kwargs: Any) -> Any:
-        blas = engine.one_blas_thread(self._needs_blas(X))
-        with blas, engine.kernel_threads(self.n_jobs), engine.scan_once():
-            result = method(self, X, *args, **kwargs)
+        blas, before = engine.one_blas_thread(self._needs_blas(X)), dict(self.__dict__)
+        try:
+            with blas, engine.kernel_threads(self.n_jobs), engine.scan_once():
+                result = method(self, X, *args, **kwargs)
+        except Exception:  # what was fitted before is still there
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
         if self.__dict__.pop("_interrupted", False):
             raise KeyboardInterrupt(
                 f"Stopped after round {self.n_iter_} of the best start: the model keeps the "

@@ -107,7 +107,12 @@ class Column:
         """What its cells can be, if one of several: categories, no and yes, bins of numbers."""
         if not self.edges:
             return self.categories
-        first, *inner, last = (f"{edge:.4g}" for edge in self.edges)
+        gap = np.diff(self.edges).min()
+        for digits in range(3, 18):  # as many as tell on which side of an edge a number lies
+            names = [f"{edge:.{digits}g}" for edge in self.edges]
+            if np.abs(np.array(names, float) - self.edges).max() <= gap / 100:
+                break
+        first, *inner, last = names
         if not inner:
             return (f"{first} to {last}",)
         between = (f"{a} to {b}" for a, b in pairwise(inner))

@@ -15,21 +15,20 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
-from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from tacit import engine
-from tacit.evaluation import alone, cross_validate
+from tacit.evaluation import Weighed, alone, weighed
 from tacit.labels import Labels
 from tacit.numerics import Array
 from tacit.rows import Rows
 from tacit.starts import cut
 from tacit.supervision import Classifier
 
-__all__ = ["ComponentClassifier", "joined"]
+__all__ = ["MOST_PARTS", "ComponentClassifier", "joined"]
 
 # Components that "auto" tries at most.
-MOST = 5
+MOST_PARTS = 5
 
 
 def joined(table: Array, components: int, wanted: engine.Wanted = "joint") -> Array:
@@ -77,14 +76,14 @@ class ComponentClassifier(Classifier):
 
     def _found(self, X: Any, labels: Labels, weight: Array) -> int:
         """Return the number of components under which hidden labels are most probable."""
-        best, least = 1, np.inf
-        for M in range(1, MOST + 1):
-            model = clone(self).set_params(components_per_class=M, unlabeled_weight=1.0)
-            found = cross_validate(model, X, labels, weight)  # weights are those of rows already
-            if found is None or found.log_loss >= least:
-                break
-            best, least = M, found.log_loss
-        return best
+        best: Weighed | None = None
+        for M in range(1, MOST_PARTS + 1):  # weights are those of rows already
+            model = alone(self, labels).set_params(components_per_class=M, unlabeled_weight=1.0)
+            found = weighed(model, X, labels, weight)
+            if found is None or (best is not None and not found.beats(best)):
+                return max(M - 1, 1)
+            best = found
+        return MOST_PARTS
 
     def _split(
         self, X: Any, labels: Labels, weight: Array

@@ -1,6 +1,7 @@
 """How far to trust the labels: cross-validation on the rows whose label is known.
 
-A fold's labels are hidden, not its rows: they take part as rows without a label, as in use.
+`cross_validate` hides a fold's labels, not its rows: they take part as rows without a label, as in
+use. Where models are chosen and weighed, its rows take no part at all (`without_rows`).
 """
 
 from __future__ import annotations
@@ -28,10 +29,13 @@ __all__ = [
     "bounded",
     "cross_validate",
     "folds",
+    "weighed",
     "without_rows",
 ]
 
 BINS = 15
+# Into how many parts labels are cut, of which one is hidden at a time.
+N_FOLDS = 5
 # Nats beyond which a class is impossible, and how far beyond does not matter.
 MOST = 700.0
 # What is compared is the log-loss with so much of every probability spread evenly, so that a single
@@ -302,12 +306,25 @@ def without_rows(
         yield model, X[rows]
 
 
+def weighed(classifier: Any, X: Any, labels: Labels, weight: Array) -> Weighed | None:
+    """Return how good a classifier is, by labels hidden from it; None if none can be hidden.
+
+    Its classes are numbers (`alone`). It has the temperature that is best for it.
+    """
+    held = list(folds(np.where(weight > 0, labels.codes, -1), N_FOLDS))
+    known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
+    fits = without_rows(classifier, X, known, weight, held)
+    joints = [model.predict_joint_log_proba(new)[:, :, None] for model, new in fits]
+    judged, one = Judged.of(joints, [labels.codes[rows] for rows in held]), np.ones(1)
+    return None if judged is None else judged.pooled(one > 0, one, one, judged.shares)
+
+
 def cross_validate(
     classifier: Any,
     X: Any,
     labels: Labels,
     weight: Array | None = None,
-    n_folds: int = 5,
+    n_folds: int = N_FOLDS,
     seed: int = 0,
 ) -> Evaluation | None:
     """Fit with the labels of each fold hidden, and judge what is said of its rows.

@@ -44,6 +44,11 @@ class Labels:
         unknown = self.codes < 0
         return unknown if self.evidence is None else unknown & ~self.evidence.any(axis=1)
 
+    def of(self, rows: Any) -> Labels:
+        """Return those of some rows."""
+        evidence = None if self.evidence is None else self.evidence[rows]
+        return Labels(self.classes, self.codes[rows], evidence)
+
     def log_evidence(self) -> Array:
         """Return the log evidence of every row: 0 and -inf where the label is known."""
         if self.evidence is not None:
@@ -102,6 +107,8 @@ def all_classes(y: Any, classes: Any, missing_label: Any, said: Mapping[str, Any
     if not said:
         return classes
     values = as_array(y)
+    if is_missing(as_array(list(said.values())), missing_label).any():
+        raise ValueError(f"word_labels has a missing label: {dict(said)!r}.")
     if values.ndim > 1:
         raise ValueError("word_labels go with labels, not with evidence: y has two axes.")
     return encode([*values.tolist(), *said.values()], classes, missing_label).classes

@@ -130,7 +130,7 @@ class NaiveBayes:
         """
         joint = self.log_joint_rows(params, rows.features)
         if wanted == "joint":
-            return joint, np.empty(len(joint))
+            return joint, np.full(len(joint), np.nan)
         return normalize(joint) if wanted == "posterior" else log_normalize(joint)
 
     def expect(self, params: Params, rows: Rows) -> ClassCounts:

@@ -198,15 +198,17 @@ def _unlabelled(facts: Mapping[str, Any]) -> list[str]:
         return [f"{done}; how far to trust the labels is not known: see tacit evaluate"]
     without, with_them = found["supervised"], found["em"]
     n, before, after = with_them["rows"], without["accuracy"], with_them["accuracy"]
-    done = "help, and are used" if found["weight"] else "do not help, and are left out"
-    done = "make no difference, and are used" if before == after else done
+    better = after > before or with_them["log_loss"] < without["log_loss"]
+    done = "do not help, and are left out"
+    if found["weight"]:
+        done = "help, and are used" if better else "make no clear difference, and are used"
     chosen = with_them if found["weight"] else without
     least, most = chosen["accuracy_interval"]
     return [
         f"{done}: of {n:,} labels hidden in turn, {before:.1%} are found without them, {after:.1%} "
         "with them",
         f"so expect {least:.0%} to {most:.0%} of the new labels to be right; probabilities are off "
-        f"by {chosen['calibration_error']:.2f} on average",
+        f"by {chosen['calibration_error']:.2f} on average (log-loss {chosen['log_loss']:.2f})",
     ]
 
 

@@ -87,7 +87,8 @@ SHARED = {
     components_per_class : int or "auto", default=1
         Classes that are several topics in one: each is a mixture of so many components, and the
         attributes of features and classes have a line for each of them, those of a class together.
-        "auto" takes more, up to 5, while that makes hidden labels more probable.
+        "auto" takes more, up to 5, while that makes hidden labels clearly more probable. With more
+        than one, `init` is where the model of one component begins, whose classes are then cut.
 """,
     "component_attributes": """
     components_per_class_ : int
@@ -127,7 +128,8 @@ SHARED = {
 """,
     "table_attributes": """
     columns_ : tuple of Column
-        What each column is taken for: its `name`, `kind`, a `note`, `categories`, `vectorizer`.
+        What each column is taken for: its `name`, `kind`, a `note`, `categories`, `vectorizer`, and
+        the `edges` of its bins.
     named_params_ : dict
         The estimated parameters of each group of columns.
 """,

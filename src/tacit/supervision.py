@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length
 
 from tacit.base import EMEstimator, fit_context
-from tacit.evaluation import Judged, UnlabeledHelp, alone, folds, without_rows
+from tacit.evaluation import UnlabeledHelp, Weighed, alone, weighed
 from tacit.labels import Labels, encode, given_labels
 from tacit.naivebayes import ClassCounts, NaiveBayes, Params, count_known, select
 from tacit.numerics import Array, ratio
@@ -24,9 +24,8 @@ from tacit.validation import check_weight
 
 __all__ = ["Classifier", "DiscreteClassifier", "NormalClassifier", "Scores"]
 
-# Weights of rows without a label that "auto" tries, in folds of the labelled ones.
+# Weights of rows without a label that "auto" tries.
 WEIGHTS = (0.0, 0.1, 1.0)
-N_FOLDS = 5
 # Attributes that describe the rounds and the training rows of one fit.
 FIT_ONLY = [
     *("trace_", "lower_bounds_", "objective_", "log_likelihood_", "n_iter_", "converged_"),
@@ -147,18 +146,13 @@ class Classifier(Scores, EMEstimator):
 
     def _helped(self, X: Any, labels: Labels, weight: Array) -> UnlabeledHelp:
         """Return whether rows without a label help, by hidden labels."""
-        counted = np.where(weight > 0, labels.codes, -1)
-        held = list(folds(counted, N_FOLDS)) if labels.unknown.any() else []
-        known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
-        tried, truth, one = [], [labels.codes[rows] for rows in held], np.ones(1)
-        for given in WEIGHTS if held else ():
+        tried: list[Weighed] = []
+        for given in WEIGHTS if labels.unknown.any() else ():
             model = alone(self, labels).set_params(unlabeled_weight=given, warm_start=False)
-            fits = without_rows(model, X, known, weight, held)
-            joints = [fit.predict_joint_log_proba(new)[:, :, None] for fit, new in fits]
-            judged = Judged.of(joints, truth)
-            if judged is None:
+            found = weighed(model, X, labels, weight)
+            if found is None:
                 break
-            tried.append(judged.pooled(one > 0, one, one, judged.shares))
+            tried.append(found)
         if not tried:
             return UnlabeledHelp(None, None, 1.0)
         place = 1 + int(np.argmin([other.loss for other in tried[1:]]))

@@ -17,22 +17,22 @@ from tacit import engine
 from tacit.columns import Column
 from tacit.evaluation import (
     MOST,
+    N_FOLDS,
     Judged,
     UnlabeledHelp,
     Weighed,
     alone,
-    bounded,
     folds,
     without_rows,
 )
 from tacit.explain import Feature
 from tacit.families import Family, Given
 from tacit.labels import Labels, all_classes
-from tacit.numerics import Array, log_normalize, normalize
+from tacit.numerics import Array, log, log_normalize, normalize
 from tacit.rows import Blocks, Rows
 from tacit.supervision import DiscreteClassifier
 from tacit.tabular import Group, Prepared, TableKind
-from tacit.texts import N_FOLDS, TextClassifier
+from tacit.texts import TextClassifier
 
 __all__ = ["TableClassifier"]
 
@@ -87,9 +87,9 @@ class TableClassifier(DiscreteClassifier, TableKind):
     %(class_parameters)s
     unlabeled_weight : float or "auto", default="auto"
         Weight of each row of whose label nothing is known; 0 leaves them out of the fit. "auto" is
-        0, 0.1 or 1; 0.1 if no label can be hidden. Unless it is "auto", the columns beside texts
-        are seen as usual: alpha is 1 and numbers are in bins where those are "auto", and
-        `temperature_` is 1.
+        0, 0.1 or 1; 0.1 if no label can be hidden, or there are only those of words. Unless it is
+        "auto", the columns beside texts are seen as usual: alpha is 1 and numbers are in bins where
+        those are "auto", and `temperature_` is 1.
     %(em_parameters)s
 
     Attributes
@@ -106,6 +106,8 @@ class TableClassifier(DiscreteClassifier, TableKind):
         where labels were hidden: naive Bayes is too sure of itself where columns hang together.
     alpha_ : float
         The smoothing of categories: 1, 0.1, 0.01 or 0.001 if `alpha` is "auto".
+    unlabeled_weight_ : float
+        The weight of rows without a label beside texts.
     label_name_ : str or None
         The name of `y`, if it had one.
     %(label_attributes)s
@@ -145,6 +147,7 @@ class TableClassifier(DiscreteClassifier, TableKind):
         "unlabeled_help_": UnlabeledHelp,
         "temperature_": float,
         "alpha_": float,
+        "unlabeled_weight_": float,
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "unlabeled_weight": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
@@ -173,8 +176,6 @@ class TableClassifier(DiscreteClassifier, TableKind):
         -------
         self
         """
-        name = getattr(y, "name", None)
-        self.label_name_ = None if name is None else str(name)
         return super().fit(X, y, sample_weight)
 
     # Texts: what their classifiers say is a part of the model that is not estimated with it.
@@ -202,9 +203,12 @@ class TableClassifier(DiscreteClassifier, TableKind):
             return super()._given_prior(K)
         return np.asarray(np.exp(texts[0]._log_shares))
 
+    def _sees(self, table: Prepared) -> bool:
+        return super()._sees(table) and table.texts is self.texts_
+
     def _check_shape(self, X: Any, reset: bool) -> Prepared:
         new = super()._check_shape(X, reset)
-        if reset:
+        if reset and not self._warm:
             self.texts_, self.text_weights_ = new.texts, dict.fromkeys(new.texts, 1.0)
         return new
 
@@ -213,19 +217,23 @@ class TableClassifier(DiscreteClassifier, TableKind):
     ) -> tuple[Any, Labels, Array]:
         if y is not None:
             classes = all_classes(y, classes, self.missing_label, self.word_labels)
+        if reset:
+            name = getattr(y, "name", None)
+            self.label_name_ = None if name is None else str(name)
         return super()._check(X, y, sample_weight, classes, reset)
 
     def _with_texts(
         self, X: Prepared, labels: Labels, weight: Array, quick: bool = False
     ) -> Prepared:
         """Fit a classifier to each column of text, and return the table with what they say."""
-        found, left = dict[str, TextClassifier](), dict(self.word_labels or {})
+        said = dict(self.word_labels or {})
+        found, left = dict[str, TextClassifier](), dict(said)
         for column in X.columns:
             vectorizer = column.vectorizer
             if vectorizer is not None:
-                words = [w for w in self.word_labels or {} if vectorizer.transform([w]).nnz]
+                words = [word for word in said if vectorizer.transform([word]).nnz]
                 text = TextClassifier(
-                    word_labels={word: (self.word_labels or {})[word] for word in words},
+                    word_labels={word: said[word] for word in words},
                     unlabeled_weight=0.0 if quick else self.unlabeled_weight,
                     random_state=self.random_state,
                     n_jobs=self.n_jobs,
@@ -241,32 +249,50 @@ class TableClassifier(DiscreteClassifier, TableKind):
     def _settled(
         self, X: Prepared, labels: Labels, weight: Array, first: bool
     ) -> tuple[Prepared, float]:
-        if not first and self.unlabeled_weight == "auto":  # a further batch
-            told: UnlabeledHelp | None = getattr(self, "unlabeled_help_", None)
-            return X, 1.0 if told is None else told.weight
+        given = self.unlabeled_weight
+        if not first or self._warm:  # what was settled stays
+            return X, self.unlabeled_weight_ if given == "auto" else float(given)
         for name in ("unlabeled_help_", "_cut_short"):  # what a fit before left
             self.__dict__.pop(name, None)
         self.temperature_ = 1.0
         self.alpha_ = 1.0 if self.alpha == "auto" else float(self.alpha)
-        new = first and self.texts == "pooled" and not X.texts
+        if self.word_labels and self.texts != "pooled":
+            raise ValueError('word_labels need texts="pooled".')
+        new, known = self.texts == "pooled" and not X.texts, bool((labels.codes >= 0).any())
+        # Without labels something must decide: rows do, by what texts say of them if there are any.
+        untried = UNTRIED if self.word_labels else 1.0
         try:
             X = self._with_texts(X, labels, weight) if new else X
-            if self.unlabeled_weight != "auto":
-                return X, float(self.unlabeled_weight)
-            if (labels.codes < 0).all():
-                return X, 1.0
-            found = self._settle(X, labels, weight)
+            setting = Setting(self.alpha_, self.numbers != "normal", untried)
+            if self.word_labels and not known:  # nothing shows that other columns differ: as one
+                others = sum(c.kind not in ("text", "out") for c in X.columns)
+                self.temperature_ = max(float(others), 1.0)
+            if given != "auto":
+                setting = setting._replace(unlabeled_weight=float(given) if known else untried)
+            elif known:
+                setting = self._settle(X, labels, weight)
+                X = self._cut(X, setting.bins)
         except KeyboardInterrupt:  # what is found at once is better than nothing
             self._cut_short = True
             self.unlabeled_help_ = UnlabeledHelp(None, None, 0.0)
             new = new and not X.texts
-            return self._with_texts(X, labels, weight, quick=True) if new else X, 0.0
-        self.alpha_ = found.alpha
-        X = self._cut(X, found.bins)
+            X = self._with_texts(X, labels, weight, quick=True) if new else X
+            setting = Setting(self.alpha_, self.numbers != "normal", 0.0 if known else untried)
+        self.alpha_ = setting.alpha
+        self.unlabeled_weight_: float = setting.unlabeled_weight
         self._columns = X.columns
         weights = list(self.text_weights_.values())  # of the first blocks
         scaled = map(np.multiply, weights, X.blocks)
-        return replace(X, blocks=(*scaled, *X.blocks[len(weights) :])), found.unlabeled_weight
+        return replace(X, blocks=(*scaled, *X.blocks[len(weights) :])), setting.unlabeled_weight
+
+    def _spread(
+        self, X: Prepared, labels: Labels, weight: Array, prior: Array | None
+    ) -> tuple[Labels, Array | None, Any]:
+        parts, prior, init = super()._spread(X, labels, weight, prior)
+        if self.texts_ and (labels.codes < 0).all() and isinstance(init, str) and prior is not None:
+            said = sum(X.blocks[: len(self.texts_)], log(prior))  # which names the classes
+            init = np.maximum(normalize(said)[0], np.finfo(np.float64).tiny)
+        return parts, prior, init
 
     def _settle(self, X: Prepared, labels: Labels, weight: Array) -> Setting:
         """Choose a setting, and set the temperature and the weights of texts, by hidden labels."""
@@ -278,10 +304,13 @@ class TableClassifier(DiscreteClassifier, TableKind):
                 self.unlabeled_help_ = texts[0].unlabeled_help_
             return Setting(self.alpha_, usual, texts[0].unlabeled_help_.weight)
         bins = [True, False] if self.numbers == "auto" and "number" in kinds else [usual]
-        counted = any(bins) or not kinds.isdisjoint({"category", "yes/no"})
+        counted = ("number" in kinds and any(bins)) or kinds & {"category", "yes/no"}
         alphas = ALPHAS if self.alpha == "auto" and counted else [self.alpha_]
         settings = [Setting(alpha, cut, 0.0) for cut, alpha in product(bins, alphas)]
-        trial = _Trial(self, {cut: self._cut(X, cut) for cut in bins}, labels, weight)
+        # What texts say of rows without a label, hidden labels have taught them: it is left out.
+        none = [np.zeros_like(block) for block in X.blocks[: len(texts)]]
+        plain = replace(X, blocks=(*none, *X.blocks[len(texts) :]))
+        trial = _Trial(self, {cut: self._cut(plain, cut) for cut in bins}, labels, weight)
         if not trial.tells(settings[0]):
             given = UNTRIED if unknown else 0.0
             if unknown:
@@ -325,17 +354,21 @@ class TableClassifier(DiscreteClassifier, TableKind):
     def _sharpness(self) -> float:
         return 1.0 / getattr(self, "temperature_", 1.0)
 
+    def _tempered(self, joint: Array, before: Array) -> Array:
+        """Return log p(x, y) with log-odds made smaller."""
+        never = np.isneginf(before)
+        rest = np.where(never, -np.inf, joint - np.where(never, 0.0, before))
+        return np.asarray(np.where(never, 0.0, before) + self._sharpness * rest)
+
     def _look(self, X: Any, wanted: engine.Wanted) -> tuple[Array, Array]:
         check_is_fitted(self)
         if self._sharpness == 1.0:
             return super()._look(X, wanted)
         with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs):
             X = self._check_shape(X, reset=False)
-            joint, log_p = super()._look(X, "joint")
-            before = self._before(self._model.family.encode(X).parts)
-        never = np.isneginf(before)
-        rest = np.where(never, -np.inf, joint - np.where(never, 0.0, before))
-        found = np.where(never, 0.0, before) + self._sharpness * rest
+            joint, _ = super()._look(X, "joint")
+            found = self._tempered(joint, self._before(self._model.family.encode(X).parts))
+        log_p = log_normalize(joint)[1]
         if wanted != "joint":
             found = (normalize if wanted == "posterior" else log_normalize)(found)[0]
             prior = self._params.class_log_prior
@@ -345,16 +378,18 @@ class TableClassifier(DiscreteClassifier, TableKind):
     def _distributions(
         self, labels: Labels, others: Rows, which: npt.NDArray[np.intp] | None
     ) -> Array:
-        if self._sharpness == 1.0:
-            return super()._distributions(labels, others, which)
-        found = super()._distributions(labels, Rows(others.features), which) ** self._sharpness
-        parts = cast(Blocks, others.features).parts
-        before = (1.0 - self._sharpness) * bounded(self._before(parts))
-        merged = which is not None and len(before) > 1
-        found[labels.codes < 0] *= np.exp(before[which] if merged else before)
+        found = super()._distributions(labels, others, which)
+        unknown = labels.codes < 0
+        if self._sharpness == 1.0 or not unknown.any():
+            return found
+        joint = self._model.look(self._params, Rows(others.features), "joint")[0]
+        joint = self._tempered(joint, self._before(cast(Blocks, others.features).parts))
+        joint = joint if which is None else joint[which]
         if labels.evidence is not None:
-            found *= np.exp(labels.log_evidence())
-        return np.asarray(found / found.sum(axis=1, keepdims=True))
+            joint = joint + labels.evidence[unknown]
+        p, log_p = normalize(joint)
+        found[unknown] = np.where(np.isneginf(log_p)[:, None], found[unknown], p)
+        return found
 
     # What is said of a column of text.
 
@@ -375,11 +410,17 @@ class TableClassifier(DiscreteClassifier, TableKind):
         self, group: Group, family: Family, params: Any, statistics: Any, share: Array, n: int
     ) -> list[list[Feature]]:
         text = self._text(group.columns[0])
+        name, by = group.columns[0].name, self._sharpness
         if text is None:
-            return super()._marked(group, family, params, statistics, share, n)
-        name = group.columns[0].name
-        found = [text.top_features(label, n) for label in text.classes_.tolist()]
-        return [[feature._replace(column=name) for feature in own] for own in found]
+            found = super()._marked(group, family, params, statistics, share, n)
+        else:
+            by = self.text_weights_[name]
+            found = [text.top_features(label, n) for label in text.classes_.tolist()]
+            found = [[feature._replace(column=name) for feature in own] for own in found]
+        return [
+            [f._replace(log_odds=by * f.log_odds, strength=by * by * f.strength) for f in own]
+            for own in found
+        ]
 
     def _drawn_words(
         self, column: Column, drawn: Array, labels: Any, rng: np.random.RandomState
@@ -399,7 +440,7 @@ class _Trial:
         weight: Array,
     ) -> None:
         self.quick = alone(classifier, labels).set_params(
-            tol=max(classifier.tol, 1e-3), warm_start=False
+            tol=max(classifier.tol, 1e-3), warm_start=False, word_labels=None, init="labels"
         )
         self.texts, self.tables = list(classifier.texts_.values()), tables
         self.known = labels.codes if labels.evidence is None else np.exp(labels.evidence)

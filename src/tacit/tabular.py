@@ -127,12 +127,20 @@ class TableKind(EMEstimator):
 
     def _check_shape(self, X: Any, reset: bool) -> Prepared:
         """Return the blocks of numbers that a table stands for, one for each group."""
-        warm = self.warm_start and hasattr(self, "_params")  # the columns are those of before
-        new = self._prepared(X, reset and not warm)
+        new = self._prepared(X, reset and not self._warm)
         if reset:
             self._columns, self.feature_names_in_ = new.columns, new.names
             self.n_features_in_ = len(new.names)
         return new
+
+    @property
+    def _warm(self) -> bool:
+        """Whether a fit goes on from the one before, with its columns."""
+        return self.warm_start and hasattr(self, "_params")
+
+    def _sees(self, table: Prepared) -> bool:
+        """Return whether a table has the columns of the fit."""
+        return table.columns is self._columns
 
     def _cut(self, table: Prepared, bins: bool) -> Prepared:
         """Return a table with its numbers cut into bins, or not."""
@@ -156,7 +164,8 @@ class TableKind(EMEstimator):
     def _prepared(self, X: Any, reset: bool) -> Prepared:
         """Return a table with its columns, those of the fit unless `reset`, and its blocks."""
         if isinstance(X, Prepared):
-            return X
+            known = reset or self._sees(X)
+            return X if known else self._shaped(replace(X, blocks=(), columns=self._columns))
         table, cells = columns_of(X), dict[str, Any]()
         if not table:
             raise ValueError("The table has no columns to learn from.")
@@ -187,7 +196,10 @@ class TableKind(EMEstimator):
         assert isinstance(own, Mixed)
         assert isinstance(family, Mixed)
         pairs = zip(own.parts, family.parts, strict=True)
-        return all(np.array_equal(a.columns, b.columns) for a, b in pairs)
+        sizes = [p.family.sizes for p in family.parts if isinstance(p.family, Categorical)]
+        named = [g.columns for g in self._groups() if isinstance(g.family, Categorical)]
+        fits = sizes == [tuple(len(column.values) for column in columns) for columns in named]
+        return fits and all(np.array_equal(a.columns, b.columns) for a, b in pairs)
 
     def _width(self) -> int:
         return sum(group.width for group in self._groups())

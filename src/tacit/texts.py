@@ -26,8 +26,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from tacit import engine
 from tacit.classifiers import MultinomialNB
-from tacit.components import joined
-from tacit.evaluation import MOST, Evaluation, Judged, UnlabeledHelp, Weighed, folds
+from tacit.components import MOST_PARTS, joined
+from tacit.evaluation import MOST, N_FOLDS, Evaluation, Judged, UnlabeledHelp, Weighed, folds
 from tacit.explain import Explanation, Feature, explanation, place
 from tacit.labels import Labels, all_classes, encode
 from tacit.numerics import Array, log, log_normalize, normalize
@@ -84,9 +84,6 @@ ALONE = {"topics": VIEWS["topics"], "topics at once": AT_ONCE, "words": VIEWS["w
 BELIEVED = 0.5
 # Rows that tell how far apart a model holds the classes.
 SAMPLE = 3000
-N_FOLDS = 5
-# Components of a class that "auto" tries at most.
-MOST_PARTS = 5
 # A labelled word is a labelled text that says it so often.
 SAID = 10
 
@@ -145,6 +142,8 @@ class Member:
     @property
     def log_p(self) -> Array:
         """Log p(word | y), (K, V)."""
+        if self.model._parts == 1:
+            return np.asarray(self.model.feature_log_prob_)
         K, prior = len(self.model.classes_), self.model.class_log_prior_[:, None]
         joint = (self.model.feature_log_prob_ + prior).reshape(K, -1, len(self.weights.columns_))
         return np.asarray(logsumexp(joint, axis=1) - self.log_shares[:, None])
@@ -359,7 +358,8 @@ class TextClassifier(Scores, BaseEstimator):
     ) -> Self:
         """Fit to counts of words; if it is to be quick, without hiding labels."""
         with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs):
-            task = self._task(vectorizer, counts, labels, weight)
+            used = weight > 0
+            task = self._task(vectorizer, counts[used], labels.of(used), weight[used])
             M = self.components_per_class
             self.components_per_class_ = 1 if M == "auto" else int(M)
             found = None if quick else self._judged_and_pooled(task)
@@ -371,9 +371,10 @@ class TextClassifier(Scores, BaseEstimator):
                     break
                 found = other
             found = self._chosen(task) if found is None else found
-            distributions = _distributions(task, found)
+            distributions = _distributions(counts, labels, found)
         self.vectorizer_, self.classes_ = vectorizer, labels.classes
-        self.members_, self.pool_, self.unlabeled_help_, self.evaluation_, self._hidden = found
+        self.members_, self.pool_, self.unlabeled_help_, self.evaluation_, hidden = found
+        self._hidden = hidden and hidden._replace(rows=np.flatnonzero(used)[hidden.rows])
         self.label_distributions_ = distributions
         share = np.average(distributions, axis=0, weights=weight)
         self.class_shares_ = share / share.sum()
@@ -473,7 +474,8 @@ class TextClassifier(Scores, BaseEstimator):
         alone = Found((member,), _evenly((member,), task), told, None, None)
         if member.supervised or not known.any():
             return alone
-        guess = _distributions(task, alone).argmax(axis=1)
+        texts = slice(task.texts)
+        guess = _distributions(task.counts[texts], task.labels.of(texts), alone).argmax(axis=1)
         if len(np.unique(guess[task.weight[: task.texts] > 0])) < 2:
             return alone
         members = member, self._taught(task, guess)
@@ -635,7 +637,8 @@ class TextClassifier(Scores, BaseEstimator):
         )
         counts = np.zeros((len(labels), member.weights.n_features_in_))
         once = np.log(2.0) * member.weights.weights_
-        counts[:, member.weights.columns_] = np.ceil(drawn / once)
+        part = rng.random_sample(drawn.shape)  # of a word is one or none
+        counts[:, member.weights.columns_] = np.where(drawn > 0, np.floor(drawn / once + part), 0.0)
         return counts
 
     def _terms(self, counts: Any) -> tuple[Array, list[tuple[str, Array]]]:
@@ -759,12 +762,11 @@ def _evenly(members: tuple[Member, ...], task: Task) -> Pool:
     return Pool(1.0 / (len(members) * scale), np.zeros(task.n_classes))
 
 
-def _distributions(task: Task, found: Found) -> Array:
+def _distributions(counts: Any, labels: Labels, found: Found) -> Array:
     """Return p(y | text) of the texts of a fit, with what is known of their labels."""
-    labels, n = task.labels, task.texts
-    joint = found.pool.joint(_joints(found.members, task.counts[:n]))
+    joint = found.pool.joint(_joints(found.members, counts))
     if labels.evidence is not None:
-        joint = joint + labels.evidence[:n]
-    p, codes = normalize(joint)[0], labels.codes[:n]
-    p[codes >= 0] = np.eye(task.n_classes)[codes[codes >= 0]]
+        joint = joint + labels.evidence
+    p, known = normalize(joint)[0], labels.codes >= 0
+    p[known] = np.eye(len(labels.classes))[labels.codes[known]]
     return p

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit import TableClassifier, TableMixture, load, tables
-from tacit.cells import Cells
+from tacit.cells import Cells, is_missing
 from tacit.cli.talk import UsageError
 from tacit.columns import CellError
 from tacit.files import check_target
+from tacit.messages import did_you_mean
 
 __all__ = [
     "Labelled",
@@ -60,11 +61,15 @@ def words(given: list[str] | None) -> dict[str, str]:
 
 
 def _pairs(option: str, given: list[str] | None, expected: str) -> dict[str, str]:
-    found = [text.rpartition("=") for text in given or []]
-    for name, sign, value in found:
-        if not (name and sign and value):
-            raise UsageError(f"{option} {name}{sign}{value}: expected {expected}.")
-    return {name: value for name, _, value in found}
+    found: dict[str, str] = {}
+    for text in given or []:
+        name, sign, value = text.rpartition("=")
+        if not (name and sign) or is_missing(value):
+            raise UsageError(f"{option} {text}: expected {expected}.")
+        if found.get(name, value) != value:
+            raise UsageError(f"{option} {text}: {name} was {found[name]} before. Say it once.")
+        found[name] = value
+    return found
 
 
 def weight_of(text: str) -> float | str:
@@ -100,7 +105,7 @@ def labelled(
     import polars as pl
 
     table = tables.read(path, delimiter=delimiter, encoding=encoding)
-    if of_words and label not in table.columns:
+    if of_words and label not in table.columns and not did_you_mean(label, table.columns):
         table = table.with_columns(pl.lit(None, pl.String).alias(label))
     tables.columns(table, [label], source=path)
     cells = Cells(table[label])
@@ -121,7 +126,8 @@ def labelled(
             "groups without labels by tacit cluster."
         )
     endings = "_filled", "_predicted", "_probability"
-    own = [f"{label}{ending}" for ending in endings] + [f"{label}_p_{c}" for c in different]
+    classes = different | set(of_words)
+    own = [f"{label}{ending}" for ending in endings] + [f"{label}_p_{c}" for c in classes]
     written = [name for name in own if name in table.columns]
     if written:
         warnings.warn(f"{', '.join(written)}: written by tacit before, and left out.", stacklevel=2)

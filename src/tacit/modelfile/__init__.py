@@ -34,6 +34,8 @@ from tacit.texts import Member, TextClassifier
 
 __all__ = ["ModelFileError", "load", "save"]
 
+# Nats beyond which nothing that was learnt from data goes.
+MOST = 1e6
 # What a fit says of itself, apart from what it says of its rows.
 FACTS = {
     **dict.fromkeys(("trace_", "lower_bounds_", "start_objectives_"), Array),
@@ -168,20 +170,24 @@ def _params(estimator: EMEstimator, saved: Saved) -> Params:
 
 
 def _texts(
-    saved: dict[str, SavedTexts], weights: Any, columns: tuple[Column, ...]
+    saved: dict[str, SavedTexts], weights: dict[str, Any], columns: tuple[Column, ...]
 ) -> dict[str, TextClassifier]:
     """Return the classifiers of columns of text; ValueError if something does not fit."""
     words = {column.name: column.vectorizer for column in columns if column.vectorizer is not None}
-    if list(saved) not in ([], list(words)) or not isinstance(weights, dict):
+    if set(saved) not in (set(), set(words)) or set(weights) != set(saved):
         raise ValueError("its texts are not those of its columns")
-    if list(weights) != list(saved) or not all(fits(w, float) for w in weights.values()):
-        raise ValueError("the weights of its texts are not those of its columns")
-    each = np.array(list(weights.values()), np.float64)
-    check_array("weights of texts", each, (len(saved),), least=0.0)
+    _check_numbers({f"the weight of {name!r}": weight for name, weight in weights.items()})
     if not all(isinstance(one, SavedTexts) and one.vectorizer is None for one in saved.values()):
         raise ValueError("its texts are none")
-    pairs = ((name, replace(one, vectorizer=words[name])) for name, one in saved.items())
-    return {name: _restored_texts(one) for name, one in pairs}
+    kept = [name for name in words if name in saved]  # in their order
+    return {name: _restored_texts(replace(saved[name], vectorizer=words[name])) for name in kept}
+
+
+def _check_numbers(numbers: dict[str, Any], least: float = 0.0) -> None:
+    """Raise ValueError unless numbers are finite and large enough."""
+    for name, value in numbers.items():
+        if not fits(value, float) or not least <= value < np.inf:
+            raise ValueError(f"{name} is {value!r}: expected a number from {least:g} on")
 
 
 def _restored_texts(saved: SavedTexts) -> TextClassifier:
@@ -193,8 +199,10 @@ def _restored_texts(saved: SavedTexts) -> TextClassifier:
         raise ValueError("the names of its classes are not sorted and different")
     check_array("class shares", saved.class_shares, (K,), least=0.0)
     check_array("weights of the pool", saved.pool.weights, (C,), least=0.0)
-    if saved.pool.shift.shape != (K,) or not (saved.pool.shift < np.inf).all() or not C:
+    shift = saved.pool.shift
+    if shift.shape != (K,) or not (shift < MOST).all() or not (shift > -MOST).any() or not C:
         raise ValueError("its pool is of other classes")
+    _check_numbers({"the weight of texts without a label": saved.unlabeled_help.weight})
     words = len(saved.vectorizer.get_feature_names_out())
     estimator.members_ = tuple(_member(one, K, words) for one in saved.members)
     estimator.vectorizer_, estimator.classes_ = saved.vectorizer, saved.classes
@@ -230,8 +238,14 @@ def _restored(saved: Saved) -> EMEstimator:
         if name not in hints or not fits(value, hints[name]):
             raise ValueError(f"{name} is not what it should be")
     more = dict(saved.more)
+    _check_numbers({n: more[n] for n in ("alpha_", "unlabeled_weight_") if n in more})
+    _check_numbers({n: more[n] for n in ("temperature_",) if n in more}, least=1.0)
+    if "unlabeled_help_" in more:
+        _check_numbers({"the weight of rows without a label": more["unlabeled_help_"].weight})
     if "texts_" in more:
-        more["texts_"] = _texts(more["texts_"], more.get("text_weights_"), more.get("_columns", ()))
+        weights = more.get("text_weights_", {})
+        more["texts_"] = _texts(more["texts_"], weights, more.get("_columns", ()))
+        more["text_weights_"] = {name: weights[name] for name in more["texts_"]}
         named = [] if saved.classes is None else saved.classes.tolist()
         if any(text.classes_.tolist() != named for text in more["texts_"].values()):
             raise ValueError("its texts are of other classes")
