@@ -8,219 +8,33 @@ to see which can be believed, and pools them (`tacit.pooling`).
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.special import entr, logsumexp
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from tacit import engine
-from tacit.classifiers import MultinomialNB
-from tacit.components import MOST_PARTS, joined
-from tacit.evaluation import MOST, N_FOLDS, Evaluation, Judged, UnlabeledHelp, Weighed, folds
+from tacit.components import MOST_PARTS
+from tacit.evaluation import MOST
 from tacit.explain import Explanation, Feature, explanation, place
 from tacit.labels import Labels, all_classes, encode
 from tacit.numerics import Array, log, log_normalize, normalize
-from tacit.pooling import Pool, adapted_shares, spreads
+from tacit.pooling import adapted_shares
 from tacit.supervision import Scores
 from tacit.text import CountVectorizer
 from tacit.validation import check_weight
-from tacit.weighting import TermWeights
+from tacit.views import SAID, Learner, Member, Task, distributions, joints_of
 
 __all__ = ["Member", "TextClassifier"]
-
-
-class View(NamedTuple):
-    """A way to look at words: how they are weighed and smoothed, and what unlabelled texts weigh.
-
-    `expected` is how much it counts in the pool before anything is known.
-    """
-
-    weights: dict[str, Any]
-    settings: dict[str, Any]
-    unlabeled_weight: float
-    expected: float
-
-
-AT_ONCE = View(
-    {"idf": 0.75, "length_scale": 10.0},
-    {"alpha": "background", "max_iter": 8},
-    unlabeled_weight=1.0,
-    expected=1.0,
-)
-VIEWS = {
-    "topics": View(
-        {"idf": 0.75, "length_scale": 10.0},
-        {"alpha": "background", "tempering": 0.5, "max_iter": 6},
-        unlabeled_weight=1.0,
-        expected=0.7,
-    ),
-    "words": View(
-        {"idf": 0.25, "length_scale": np.inf},
-        {"alpha": "auto", "max_iter": 8},
-        unlabeled_weight=0.05,
-        expected=0.35,
-    ),
-    "telling words": View(
-        {"idf": 0.0, "length_scale": np.inf, "words": 200},
-        {"alpha": "auto", "max_iter": 8},
-        unlabeled_weight=0.1,
-        expected=0.0,  # few labels choose them by chance
-    ),
-}
-# With one label a class nothing can be hidden. Then one view guesses: the first in which the
-# labelled texts, read as if they had no label, get their label, up to so many nats on average.
-ALONE = {"topics": VIEWS["topics"], "topics at once": AT_ONCE, "words": VIEWS["words"]}
-BELIEVED = 0.5
-# Rows that tell how far apart a model holds the classes.
-SAMPLE = 3000
-# A labelled word is a labelled text that says it so often.
-SAID = 10
-
-
-@dataclass(frozen=True)
-class Member:
-    """One of the pooled models.
-
-    Attributes
-    ----------
-    view : str
-        How it looks at words.
-    weights : TermWeights
-        How they are weighed.
-    model : MultinomialNB
-        What was fitted to them; its classes are numbers.
-    """
-
-    view: str
-    weights: TermWeights
-    model: MultinomialNB
-
-    @property
-    def supervised(self) -> bool:
-        """Whether it was fitted to labelled texts only."""
-        return bool(self.model.unlabeled_weight == 0)
-
-    def joint(self, counts: Any) -> Array:
-        """Return log p(x, y) of counts of words."""
-        return self.model.predict_joint_log_proba(self.weights.transform(counts))
-
-    def told(self, joint: Array) -> Array:
-        """Return log p(x | y), what words alone say, from log p(x, y)."""
-        return np.asarray(joint - self.log_shares)
-
-    @property
-    def log_shares(self) -> Array:
-        """The log of the shares of the classes, (K,)."""
-        parts, prior = self.model._parts, self.model.class_log_prior_
-        return np.asarray(joined(prior[None, :], parts)[0])
-
-    def terms(self, row: Any) -> tuple[Array, Array]:
-        """Return what is said of each class before a row is seen, and by each of its words.
-
-        A sum over components is that of their logs by the posterior, and its entropy.
-        """
-        said = row.data[:, None] * self.model.feature_log_prob_.T[row.indices]
-        before, K = self.model.class_log_prior_, len(self.model.classes_)
-        if self.model._parts == 1:
-            return before, said
-        parts = (before + said.sum(axis=0)).reshape(K, -1)
-        p, _ = normalize(parts)
-        before = (p * before.reshape(K, -1)).sum(axis=1) + entr(p).sum(axis=1)
-        return before, (said.reshape(len(said), K, -1) * p).sum(axis=2)
-
-    @property
-    def log_p(self) -> Array:
-        """Log p(word | y), (K, V)."""
-        if self.model._parts == 1:
-            return np.asarray(self.model.feature_log_prob_)
-        K, prior = len(self.model.classes_), self.model.class_log_prior_[:, None]
-        joint = (self.model.feature_log_prob_ + prior).reshape(K, -1, len(self.weights.columns_))
-        return np.asarray(logsumexp(joint, axis=1) - self.log_shares[:, None])
-
-
-@dataclass(frozen=True)
-class Task:
-    """Counts of words and what is known of their labels.
-
-    `known` are class numbers with -1 for none, or evidence; of the rows from `texts` on, which
-    stand for labelled words, none is ever hidden.
-    """
-
-    vectorizer: CountVectorizer
-    counts: Any
-    labels: Labels
-    known: npt.NDArray[Any]
-    weight: Array
-    texts: int
-    cache: dict[str, tuple[TermWeights, Any]] = field(default_factory=dict)
-
-    def weighted(self, name: str, view: View) -> tuple[TermWeights, Any]:
-        """Return the weights of a view that does not depend on labels, and the rows with them."""
-        if name not in self.cache:
-            weights = TermWeights(**view.weights).fit(self.counts)
-            self.cache[name] = weights, weights.transform(self.counts)
-        return self.cache[name]
-
-    @property
-    def n_classes(self) -> int:
-        """The number of classes."""
-        return len(self.labels.classes)
-
-    @property
-    def codes(self) -> npt.NDArray[np.intp]:
-        """The classes of rows that have a label and a weight, -1 elsewhere."""
-        return np.where(self.weight > 0, self.labels.codes, -1)
-
-    @property
-    def hideable(self) -> npt.NDArray[np.intp]:
-        """The same without those of labelled words."""
-        codes = self.codes
-        codes[self.texts :] = -1
-        return codes
-
-    @property
-    def sample(self) -> Any:
-        """The words of some of the texts."""
-        return self.counts[np.unique(np.linspace(0, self.texts - 1, SAMPLE).astype(np.intp))]
-
-
-class Found(NamedTuple):
-    """What a fit finds."""
-
-    members: tuple[Member, ...]
-    pool: Pool
-    unlabeled_help: UnlabeledHelp
-    evaluation: Evaluation | None
-    hidden: Hidden | None
-
-    def beats(self, other: Found) -> bool:
-        """Return whether hidden labels are clearly more probable than another finds."""
-        assert self.hidden is not None
-        assert other.hidden is not None
-        return self.hidden.weighed.beats(other.hidden.weighed)
-
-
-class Hidden(NamedTuple):
-    """Rows whose label was hidden, and the evidence of the supervised pool and of that found.
-
-    `weighed` is how good the latter is.
-    """
-
-    rows: npt.NDArray[np.intp]
-    without: Array
-    found: Array
-    weighed: Weighed
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -360,25 +174,27 @@ class TextClassifier(Scores, BaseEstimator):
         with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs):
             used = weight > 0
             task = self._task(vectorizer, counts[used], labels.of(used), weight[used])
-            M = self.components_per_class
-            self.components_per_class_ = 1 if M == "auto" else int(M)
-            found = None if quick else self._judged_and_pooled(task)
-            while M == "auto" and found is not None and self.components_per_class_ < MOST_PARTS:
-                self.components_per_class_ += 1
-                other = self._judged_and_pooled(task)
-                if other is None or not other.beats(found):
-                    self.components_per_class_ -= 1
-                    break
-                found = other
-            found = self._chosen(task) if found is None else found
-            distributions = _distributions(counts, labels, found)
+            M = 1 if self.components_per_class == "auto" else int(self.components_per_class)
+            learner = Learner(
+                self.unlabeled_weight, M, self.combination, self.random_state, self.n_jobs
+            )
+            found = None if quick else learner.pooled(task)
+            if self.components_per_class == "auto" and found is not None:
+                for M in range(2, MOST_PARTS + 1):
+                    other = replace(learner, components=M).pooled(task)
+                    if other is None or not other.beats(found):
+                        break
+                    found = other
+            found = learner.chosen(task) if found is None else found
+            p = distributions(counts, labels, found)
         self.vectorizer_, self.classes_ = vectorizer, labels.classes
         self.members_, self.pool_, self.unlabeled_help_, self.evaluation_, hidden = found
         self._hidden = hidden and hidden._replace(rows=np.flatnonzero(used)[hidden.rows])
-        self.label_distributions_ = distributions
-        share = np.average(distributions, axis=0, weights=weight)
+        self.components_per_class_ = self.members_[0].model._parts
+        self.label_distributions_ = p
+        share = np.average(p, axis=0, weights=weight)
         self.class_shares_ = share / share.sum()
-        self.transduction_ = self.classes_[distributions.argmax(axis=1)]
+        self.transduction_ = self.classes_[p.argmax(axis=1)]
         return self
 
     def _task(
@@ -400,144 +216,13 @@ class TextClassifier(Scores, BaseEstimator):
         known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
         return Task(vectorizer, counts, labels, known, weight, n)
 
-    def _model(self, task: Task, view: View, unlabeled_weight: float) -> MultinomialNB:
-        return MultinomialNB(
-            **view.settings,
-            class_alpha=0.005,
-            tol=1e-3,
-            components_per_class=self.components_per_class_,
-            unlabeled_weight=unlabeled_weight,
-            classes=np.arange(task.n_classes),
-            missing_label=-1,
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-        )
-
-    def _fits(
-        self, task: Task, views: dict[str, View], held: npt.NDArray[np.intp] | None = None
-    ) -> Iterator[tuple[Member, Array]]:
-        """Fit members without the rows that are held out, and yield what they say of these."""
-        rest = np.ones(len(task.weight), bool)
-        held = np.empty(0, dtype=np.intp) if held is None else held
-        rest[held] = False
-        labelled = rest & ~task.labels.unknown
-        factor = 1.0 if self.unlabeled_weight == "auto" else float(self.unlabeled_weight)
-        use_all = factor > 0 and bool(task.labels.unknown.any())
-        codes = np.where(rest & (task.codes >= 0), task.codes, np.nan)
-        for name, view in views.items():
-            if "words" in view.weights:
-                weights = TermWeights(**view.weights).fit(task.counts, codes)
-                X = weights.transform(task.counts)
-            else:
-                weights, X = task.weighted(name, view)
-            for weight in [factor * view.unlabeled_weight, 0.0] if use_all else [0.0]:
-                rows = rest if weight else labelled
-                own = X[rows]
-                if use_all and not weight and "words" not in view.weights:
-                    # It knows nothing of unlabelled texts, not even their words.
-                    weights = TermWeights(**view.weights).fit(task.counts[rows])
-                    own = weights.transform(task.counts[rows])
-                model = self._model(task, view, weight)
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", ConvergenceWarning)  # few rounds are enough
-                    model.fit(own, task.known[rows], sample_weight=task.weight[rows])
-                member = Member(name, weights, model)
-                said = member.joint(task.counts[held]) if len(held) else np.empty((0, 0))
-                yield member, said
-
-    def _judged_and_pooled(self, task: Task) -> Found | None:
-        judged = self._judged(task)
-        return None if judged is None else self._pooled(task, judged)
-
-    def _judged(self, task: Task) -> Judged | None:
-        """Hide labels, fold by fold; None if no label can be hidden."""
-        codes, joints, truth = task.hideable, [], []
-        for held in folds(codes, N_FOLDS):
-            said = [member.told(joint) for member, joint in self._fits(task, VIEWS, held)]
-            joints.append(np.stack(said, axis=2))
-            truth.append(codes[held])
-        return Judged.of(joints, truth)
-
-    def _chosen(self, task: Task) -> Found:
-        """Fit a member whose view the labels do not contradict, and one to what it guesses."""
-        known = task.codes >= 0
-        for member, _ in self._fits(task, ALONE):
-            if member.supervised and member.view != "words":
-                continue
-            if not known.any():
-                break
-            p, _ = normalize(member.joint(task.counts[known]))
-            right = p[np.arange(len(p)), task.codes[known]]
-            if -log(np.maximum(right, 1e-300)).mean() <= BELIEVED:
-                break
-        told = UnlabeledHelp(None, None, float(not member.supervised))
-        alone = Found((member,), _evenly((member,), task), told, None, None)
-        if member.supervised or not known.any():
-            return alone
-        texts = slice(task.texts)
-        guess = _distributions(task.counts[texts], task.labels.of(texts), alone).argmax(axis=1)
-        if len(np.unique(guess[task.weight[: task.texts] > 0])) < 2:
-            return alone
-        members = member, self._taught(task, guess)
-        return Found(members, _evenly(members, task), told, None, None)
-
-    def _taught(self, task: Task, guess: npt.NDArray[np.intp]) -> Member:
-        """Fit a member to guessed labels of the texts: few words, so that guesses even out."""
-        view, counts, weight = VIEWS["telling words"], task.counts[: task.texts], task.weight
-        codes = np.where(weight[: task.texts] > 0, guess, np.nan)
-        weights = TermWeights(**view.weights).fit(counts, codes)
-        model = self._model(task, view, view.unlabeled_weight)
-        model.fit(weights.transform(counts), guess, sample_weight=weight[: task.texts])
-        return Member("telling words", weights, model)
-
-    def _pooled(self, task: Task, judged: Judged) -> Found | None:
-        """Weigh the members by what they say of hidden labels; None if these are of few classes."""
-        members = tuple(member for member, _ in self._fits(task, VIEWS))
-        own = np.array([member.supervised for member in members])
-        alone = bool(own.all())
-        joints = _joints(members, task.sample)
-        priors = np.stack([member.log_shares for member in members], axis=1)
-        scale = spreads(joints - priors)
-        likely = np.array([VIEWS[member.view].expected for member in members])
-        expected = likely * (alone | ~own)
-        shares = Pool(expected / scale, np.zeros(task.n_classes)).posterior(joints).mean(axis=0)
-        if not judged.covers(shares):
-            return None
-        pick = self.combination == "pick"
-
-        def best(which: npt.NDArray[np.bool_], expected: Array) -> Weighed:
-            if not pick:
-                return judged.pooled(which, expected, scale)
-            each = np.eye(len(own), dtype=bool)[which]
-            tried = [judged.pooled(one, np.ones(len(own)), scale) for one in each]
-            return min(tried, key=lambda one: one.loss)
-
-        chosen = without = best(alone | ~own if pick else np.ones(len(own), bool), expected)
-        told = UnlabeledHelp(chosen.evaluation, None, 0.0)
-        if not alone:
-            with_them, without = chosen, best(own, likely)
-            used = self.unlabeled_weight != "auto" or not without.beats(with_them)
-            chosen = with_them if used else without
-            told = UnlabeledHelp(without.evaluation, with_them.evaluation, float(used))
-        # Shares of classes count once, not once for each member.
-        weights, shares = chosen.weights, judged.shares
-        if not alone:
-            found = Pool(weights, log(shares) - priors @ weights).posterior(joints).mean(axis=0)
-            shares = found if judged.contradicts(found) else shares
-        pool = Pool(weights[weights > 0], log(shares) - priors @ weights)
-        kept = tuple(m for m, w in zip(members, weights, strict=True) if w > 0)
-        rows = np.concatenate(list(folds(task.hideable, N_FOLDS)))
-        before, after = (log(one.posterior) - log(judged.shares) for one in (without, chosen))
-        hidden = Hidden(rows, before, after, chosen)
-        return Found(kept, pool, told, chosen.evaluation, hidden)
-
     def _joint(self, X: Any) -> Array:
         check_is_fitted(self, "pool_")
         with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs):
             return self._pooled_joint(self.vectorizer_.transform(X))
 
     def _pooled_joint(self, counts: Any) -> Array:
-        return self.pool_.joint(_joints(self.members_, counts))
+        return self.pool_.joint(joints_of(self.members_, counts))
 
     @property
     def _log_shares(self) -> Array:
@@ -749,24 +434,3 @@ class TextClassifier(Scores, BaseEstimator):
         other.pool_ = replace(self.pool_, shift=self.pool_.shift + shift)
         other.class_shares_ = shares
         return other
-
-
-def _joints(members: tuple[Member, ...], counts: Any) -> Array:
-    """Return log p(x, y) by each member, (n, K, C)."""
-    return np.stack([member.joint(counts) for member in members], axis=2)
-
-
-def _evenly(members: tuple[Member, ...], task: Task) -> Pool:
-    """Return a pool to which all members contribute alike, of which nothing else is known."""
-    scale = spreads(_joints(members, task.sample))
-    return Pool(1.0 / (len(members) * scale), np.zeros(task.n_classes))
-
-
-def _distributions(counts: Any, labels: Labels, found: Found) -> Array:
-    """Return p(y | text) of the texts of a fit, with what is known of their labels."""
-    joint = found.pool.joint(_joints(found.members, counts))
-    if labels.evidence is not None:
-        joint = joint + labels.evidence
-    p, known = normalize(joint)[0], labels.codes >= 0
-    p[known] = np.eye(len(labels.classes))[labels.codes[known]]
-    return p
