@@ -199,7 +199,7 @@ def _unlabelled(facts: Mapping[str, Any]) -> list[str]:
     without, with_them = found["supervised"], found["em"]
     n, before, after = with_them["rows"], without["accuracy"], with_them["accuracy"]
     better = after > before or with_them["log_loss"] < without["log_loss"]
-    done = "do not help, and are left out"
+    done = f"do not {'clearly ' if better else ''}help, and are left out"
     if found["weight"]:
         done = "help, and are used" if better else "make no clear difference, and are used"
     chosen = with_them if found["weight"] else without
