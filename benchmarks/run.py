@@ -329,8 +329,8 @@ def counting(what: str, texts: list[str] | None, turns: int) -> Iterator[Line]:
 def filling(scale: float, turns: int) -> Iterator[Line]:
     """Yield lines on `tacit fill`, from file to file, against pandas and scikit-learn.
 
-    Each is a process of its own. The recipe of EM takes so long that it gets a quarter of the posts,
-    and ten rounds, about as many as each of the models that tacit pools.
+    Each is a process of its own. The recipe of EM takes so long that it gets a quarter of the
+    posts, and ten rounds, about as many as each of the models that tacit pools.
     """
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "posts.csv", Path(folder) / "filled.csv"
