@@ -243,8 +243,10 @@ class TableClassifier(DiscreteClassifier, TableKind):
                 left = {word: label for word, label in left.items() if word not in words}
         if left:
             raise ValueError(f"word_labels names {sorted(left)}: expected words that texts have.")
+        if not found:
+            return X
         self.texts_, self.text_weights_ = found, dict.fromkeys(found, 1.0)
-        return self._shaped(replace(X, blocks=(), texts=found)) if found else X
+        return self._shaped(replace(X, blocks=(), texts=found))
 
     def _settled(
         self, X: Prepared, labels: Labels, weight: Array, first: bool
