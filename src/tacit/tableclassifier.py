@@ -80,7 +80,9 @@ class TableClassifier(DiscreteClassifier, TableKind):
     texts : {"pooled", "counted"}, default="pooled"
         What is made of words: the evidence of a :class:`tacit.TextClassifier`, which is fitted to
         a column of text before the others; or counts, which have a multinomial distribution in each
-        class, smoothed by `word_alpha`, and a part in EM together with the other columns.
+        class, smoothed by `word_alpha`, and a part in EM together with the other columns. A
+        checkpoint keeps the rounds of that EM; the models that are pooled take few rounds each, and
+        a resumed fit finds them anew, to the same bits.
     word_labels : dict, default=None
         Words whose class is known, as ``{"hockey": "sport"}``, for texts that are "pooled".
     %(prior_parameters)s

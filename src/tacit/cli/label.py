@@ -215,8 +215,8 @@ def evaluate(
 ) -> None:
     """Say how far labels can be trusted: hide those that are known in turn, and find them again.
 
-    The model without the rows that have no label (supervised) is compared with the one that uses
-    them (em).
+    The model without the rows that have no label (supervised) is compared with what fill does (em):
+    it uses them where that helps.
     """
     data = labelled(input, label, delimiter, encoding)
     model = TableClassifier(kinds=kinds(kind), random_state=seed, n_jobs=threads)
@@ -229,7 +229,7 @@ def evaluate(
         "columns": columns_facts(table.columns, data.features),
     }
     best = ("", -1.0)
-    for name, weight in (("supervised", 0.0), ("em", 1.0)):
+    for name, weight in (("supervised", 0.0), ("em", "auto")):
         own = model.set_params(unlabeled_weight=weight)
         found = cross_validate(own, table, labels, n_folds=folds, seed=seed)
         if found is None:
