@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.naive_bayes import MultinomialNB
 
 
@@ -22,7 +22,8 @@ def main(source: str, target: str, rounds: int) -> None:
     table = pd.read_csv(source, dtype=str, keep_default_na=False)
     X = CountVectorizer().fit_transform(table["text"])
     known = (table["topic"] != "").to_numpy()
-    search = GridSearchCV(MultinomialNB(), {"alpha": [0.001, 0.01, 0.1, 0.3, 1.0]}, cv=5)
+    folds = KFold(5, shuffle=True, random_state=0)
+    search = GridSearchCV(MultinomialNB(), {"alpha": [0.001, 0.01, 0.1, 0.3, 1.0]}, cv=folds)
     nb = search.fit(X[known], table["topic"][known]).best_estimator_
     K, unknown = len(nb.classes_), X[~known]
     rows = sparse.vstack([X[known], *[unknown] * K]) if rounds else None

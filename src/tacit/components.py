@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -108,27 +108,6 @@ class ComponentClassifier(Classifier):
     def _parts(self) -> int:
         return getattr(self, "components_per_class_", 1)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Add a batch of rows: labelled ones by their counts, others by their expected counts.
-
-        The labelled rows of a batch are added first; what is expected of the others follows from
-        the parameters then. Classes have one component each.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            The rows; NaN is a missing cell.
-        y : array-like of shape (n,) or (n, K)
-            The labels, as in `fit`.
-        classes : array-like, default=None
-            All class names; needed in the first call if the constructor did not name them.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        self
-        """
+    def _check_batches(self) -> None:
         if self.components_per_class != 1 or self._parts != 1:
             raise ValueError("partial_fit needs components_per_class=1: use fit on all rows.")
-        return super().partial_fit(X, y, classes, sample_weight)

@@ -204,6 +204,9 @@ class Classifier(Scores, EMEstimator):
         """Return labels and prior of what EM is to find, and where it begins."""
         return labels, prior, self.init
 
+    def _check_batches(self) -> None:
+        """Raise ValueError if rows cannot be added in batches."""
+
     @fit_context
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add a batch of rows: labelled ones by their counts, others by their expected counts.
@@ -226,6 +229,7 @@ class Classifier(Scores, EMEstimator):
         -------
         self
         """
+        self._check_batches()
         first = not hasattr(self, "_model")
         named = classes if classes is not None else self.classes
         if first and named is None:

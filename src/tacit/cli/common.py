@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,6 @@ from tacit.cells import Cells, is_missing
 from tacit.cli.talk import UsageError
 from tacit.columns import CellError
 from tacit.files import check_target
-from tacit.messages import did_you_mean
 
 __all__ = [
     "Labelled",
@@ -105,7 +105,7 @@ def labelled(
     import polars as pl
 
     table = tables.read(path, delimiter=delimiter, encoding=encoding)
-    if of_words and label not in table.columns and not did_you_mean(label, table.columns):
+    if of_words and not get_close_matches(label, table.columns):  # no name that was meant
         table = table.with_columns(pl.lit(None, pl.String).alias(label))
     tables.columns(table, [label], source=path)
     cells = Cells(table[label])
