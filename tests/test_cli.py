@@ -372,9 +372,10 @@ def hard(path, n=3000, texts=False):
     pl.DataFrame({**columns, "topic": y}).write_csv(path)
 
 
-def test_a_terminal_sees_the_rounds(tmp_path):
+@pytest.mark.parametrize("texts", [False, True])
+def test_a_terminal_sees_the_rounds(tmp_path, texts):
     path = tmp_path / "hard.csv"
-    hard(path)
+    hard(path, texts=texts)
     said, code = on_a_terminal(["fill", path, "-l", "topic", "--unlabeled", "1"])
     assert code == 0
     assert "round " in said

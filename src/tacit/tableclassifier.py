@@ -240,7 +240,8 @@ class TableClassifier(DiscreteClassifier, TableKind):
                     random_state=self.random_state,
                     n_jobs=self.n_jobs,
                 )
-                text._fit(vectorizer, X.cells[column.name], labels, weight, quick)
+                cells = X.cells[column.name]
+                text._fit(vectorizer, cells, labels, weight, quick, self.callback)
                 found[column.name] = text
                 left = {word: label for word, label in left.items() if word not in words}
         if left:

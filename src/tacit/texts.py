@@ -169,6 +169,7 @@ class TextClassifier(Scores, BaseEstimator):
         labels: Labels,
         weight: Array,
         quick: bool = False,
+        callback: Any = None,
     ) -> Self:
         """Fit to counts of words; if it is to be quick, without hiding labels."""
         with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs):
@@ -176,7 +177,8 @@ class TextClassifier(Scores, BaseEstimator):
             task = self._task(vectorizer, counts[used], labels.of(used), weight[used])
             M = 1 if self.components_per_class == "auto" else int(self.components_per_class)
             learner = Learner(
-                self.unlabeled_weight, M, self.combination, self.random_state, self.n_jobs
+                *(self.unlabeled_weight, M, self.combination),
+                *(self.random_state, self.n_jobs, callback),
             )
             found = None if quick else learner.pooled(task)
             if self.components_per_class == "auto" and found is not None:
@@ -214,7 +216,7 @@ class TextClassifier(Scores, BaseEstimator):
             labels = replace(labels, codes=np.concatenate([labels.codes, words]))
             weight = np.concatenate([weight, each])
         known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
-        return Task(vectorizer, counts, labels, known, weight, n)
+        return Task(counts, labels, known, weight, n)
 
     def _joint(self, X: Any) -> Array:
         check_is_fitted(self, "pool_")

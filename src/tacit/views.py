@@ -21,7 +21,6 @@ from tacit.evaluation import N_FOLDS, Evaluation, Judged, UnlabeledHelp, Weighed
 from tacit.labels import Labels
 from tacit.numerics import Array, log, normalize
 from tacit.pooling import Pool, spreads
-from tacit.text import CountVectorizer
 from tacit.weighting import TermWeights
 
 __all__ = ["SAID", "Found", "Hidden", "Learner", "Member", "Task", "distributions", "joints_of"]
@@ -144,7 +143,6 @@ class Task:
     stand for labelled words, none is ever hidden.
     """
 
-    vectorizer: CountVectorizer
     counts: Any
     labels: Labels
     known: npt.NDArray[Any]
@@ -219,6 +217,7 @@ class Learner:
     combination: str
     random_state: Any
     n_jobs: int | None
+    callback: Any = None
 
     def _model(self, task: Task, view: View, unlabeled_weight: float) -> MultinomialNB:
         return MultinomialNB(
@@ -257,11 +256,11 @@ class Learner:
                     # It knows nothing of unlabelled texts, not even their words.
                     weights = TermWeights(**view.weights).fit(task.counts[rows])
                     own = weights.transform(task.counts[rows])
-                model = self._model(task, view, weight)
+                model = self._model(task, view, weight).set_params(callback=self.callback)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)  # few rounds are enough
                     model.fit(own, task.known[rows], sample_weight=task.weight[rows])
-                member = Member(name, weights, model)
+                member = Member(name, weights, model.set_params(callback=None))
                 said = member.joint(task.counts[held]) if len(held) else np.empty((0, 0))
                 yield member, said
 
