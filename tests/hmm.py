@@ -1,6 +1,7 @@
 """A hidden Markov model as a model for `tacit.em`: its hidden variable is a path, not a label.
 
-Written for the tests, to prove that the contract carries it. A chunk is a list of sequences.
+Written for the tests, to prove that the contract carries it (S23, of which PCFG and word alignment
+are not built). A chunk is a list of sequences.
 """
 
 from dataclasses import dataclass

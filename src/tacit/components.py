@@ -92,7 +92,7 @@ class ComponentClassifier(Classifier):
         posterior = np.eye(len(labels.classes))[labels.codes]
         if not (labels.codes >= 0).all():
             whole = alone(self, labels).set_params(components_per_class=1, unlabeled_weight=1.0)
-            known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
+            known = labels.known
             posterior = whole.fit(X, known, sample_weight=weight).label_distributions_
 
         def start(rows: Any, parts: int, rng: np.random.RandomState) -> Array:

@@ -312,7 +312,7 @@ def weighed(classifier: Any, X: Any, labels: Labels, weight: Array) -> Weighed |
     Its classes are numbers (`alone`). It has the temperature that is best for it.
     """
     held = list(folds(np.where(weight > 0, labels.codes, -1), N_FOLDS))
-    known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
+    known = labels.known
     fits = without_rows(classifier, X, known, weight, held)
     joints = [model.predict_joint_log_proba(new)[:, :, None] for model, new in fits]
     judged, one = Judged.of(joints, [labels.codes[rows] for rows in held]), np.ones(1)
@@ -358,7 +358,7 @@ def cross_validate(
     1.0
     """
     p, truth = [], []
-    known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
+    known = labels.known
     counted = labels.codes if weight is None else np.where(weight > 0, labels.codes, -1)
     for held in folds(counted, n_folds, seed):
         hidden = known.copy()

@@ -44,6 +44,11 @@ class Labels:
         unknown = self.codes < 0
         return unknown if self.evidence is None else unknown & ~self.evidence.any(axis=1)
 
+    @property
+    def known(self) -> npt.NDArray[Any]:
+        """What `encode` takes for them, classes being numbers: codes, or evidence."""
+        return self.codes if self.evidence is None else np.exp(self.evidence)
+
     def of(self, rows: Any) -> Labels:
         """Return those of some rows."""
         evidence = None if self.evidence is None else self.evidence[rows]

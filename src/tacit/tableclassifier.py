@@ -448,7 +448,7 @@ class _Trial:
             tol=max(classifier.tol, 1e-3), warm_start=False, word_labels=None, init="labels"
         )
         self.texts, self.tables = list(classifier.texts_.values()), tables
-        self.known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
+        self.known = labels.known
         self.weight, self.codes = weight, labels.codes
         self.held = list(folds(np.where(weight > 0, labels.codes, -1), N_FOLDS))
         self.shares = np.full(len(labels.classes), 1.0 / len(labels.classes))

@@ -215,7 +215,7 @@ class TextClassifier(Scores, BaseEstimator):
             each = 1.0 / np.bincount(words, minlength=len(labels.classes))[words]
             labels = replace(labels, codes=np.concatenate([labels.codes, words]))
             weight = np.concatenate([weight, each])
-        known = labels.codes if labels.evidence is None else np.exp(labels.evidence)
+        known = labels.known
         return Task(counts, labels, known, weight, n)
 
     def _joint(self, X: Any) -> Array:
