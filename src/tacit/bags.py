@@ -201,8 +201,10 @@ class Memory:
         How many rounds ago all of them were summed up; None if they must be.
     columns, all_columns : ndarray of shape (d,), optional
         The sum of each column, without labelled rows and with them.
+    known : ndarray of shape (d, K), optional
+        The counts of labelled rows.
     occupied : ndarray of shape (d,), optional
-        The columns that labelled rows have entries in.
+        The columns that they have entries in.
     """
 
     table: Any = None
@@ -217,24 +219,34 @@ class Memory:
     rounds: int | None = None
     columns: Any = None
     all_columns: Any = None
+    known: Any = None
     occupied: Any = None
 
     def restart(self) -> None:
         """Forget what a round left, but for what every round would find the same."""
         self.ready = self.rounds = None
 
-    def update(self, smoothing: Smoothing, known: Array | None = None) -> Any:
+    def look(self, features: Bags, weight: Array | None, known: Known | None) -> None:
+        """Note what is the same in all rounds: of these rows, and of labelled ones."""
+        if self.columns is not None:
+            return
+        self.columns = self.all_columns = _column_sums(features, weight)
+        if known is not None:
+            kernels = engine.native()
+            assert kernels is not None
+            self.known, self.occupied = by_column(known.words), np.empty(features.width, bool)
+            kernels.occupied(self.known, self.occupied, engine.threads(self.known.size))
+            self.all_columns = self.columns + known.words.sum(axis=0)
+
+    def update(self, smoothing: Smoothing, labelled: bool = False) -> Any:
         """Return what makes the weights of the next round, for the kernels."""
         kernels = engine.native()
         assert kernels is not None
-        if known is not None and self.occupied is None:
-            self.occupied = np.empty(len(known), bool)
-            kernels.occupied(known, self.occupied, engine.threads(known.size))
         kind = kernels.Update32 if self.table.dtype == np.float32 else kernels.Update64
         alpha, log_totals, seen = smoothing
         places = self.table, self.mean, self.constants
-        labelled = known, None if known is None else self.occupied
-        return kind(*places, np.atleast_1d(alpha), log_totals, seen, *labelled)
+        known = (self.known, self.occupied) if labelled else (None, None)
+        return kind(*places, np.atleast_1d(alpha), log_totals, seen, *known)
 
     def _fits(self, smoothing: Smoothing) -> bool:
         """Return whether the table has been made in this way, but for the totals of words."""
@@ -273,11 +285,16 @@ class Memory:
 
 def by_column(counts: Array) -> Array:
     """Return a table of shape (K, d) with a line for each column, as the kernels keep it."""
-    return np.ascontiguousarray(counts.T)
+    if counts.T.flags.c_contiguous:
+        return counts.T
+    kernels, out = engine.native(), np.empty(counts.shape[::-1])
+    assert kernels is not None
+    kernels.by_column(counts.T, out, engine.threads(4 * counts.size))
+    return out
 
 
 class Known(NamedTuple):
-    """Counts of labelled rows: of classes, (K,), and of words, (d, K)."""
+    """Counts of labelled rows: of classes, (K,), and of words, (K, d)."""
 
     classes: Array
     words: Array
@@ -302,10 +319,7 @@ def expect(
     features, evidence, weight, own = rows.features, rows.evidence, rows.weight, rows.memory
     packed, K = features.packed, len(log_prior)
     threads = engine.threads(packed.entries * K)
-    if own.columns is None:
-        own.columns = own.all_columns = _column_sums(features, weight)
-        if known is not None:
-            own.all_columns = own.columns + known.words.sum(axis=1)
+    own.look(features, weight, known)
     size = len(features) if weight is None else float(weight.sum())
     size += 0.0 if known is None else float(known.classes.sum())
     constants = weights.constants + log_prior
@@ -319,10 +333,9 @@ def expect(
     shift = weights.shift
 
     def next_table() -> tuple[Smoothing, Any]:
-        if known is None:
-            return (following := smoothing(classes)), own.update(following)
-        np.add(classes, known.classes, out=classes)
-        return (following := smoothing(classes)), own.update(following, known.words)
+        if known is not None:
+            np.add(classes, known.classes, out=classes)
+        return (following := smoothing(classes)), own.update(following, known is not None)
 
     if K == 2 and single and smoothed and evidence is None and not hard and finite:
         odds = float(constants[1] - constants[0]), 0.0 if shift is None else shift[1] - shift[0]

@@ -358,7 +358,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """
         K, known = len(labels.classes), labels.codes >= 0
         if known.all():
-            return np.asarray(np.eye(K)[labels.codes])
+            return np.eye(K).take(labels.codes, axis=0)
         result = np.zeros((len(labels.codes), K))
         result[known, labels.codes[known]] = 1.0
         place, rows = np.flatnonzero(~known), 0

@@ -343,10 +343,10 @@ def tally(labels: Any, matrix: Any) -> tuple[Any, Any]:
     if kernels is None:
         counts = (labels.T.tocsr() @ matrix).toarray()
         return counts, counts.sum(axis=1)
-    counts, totals = np.empty((matrix.shape[1], labels.shape[1])), np.empty(labels.shape[1])
+    counts, totals = np.empty((labels.shape[1], matrix.shape[1])), np.empty(labels.shape[1])
     given = labels.indptr.astype(np.int64), labels.indices.astype(np.int64), labels.data
     kernels.tally(*arrays(matrix), *given, counts, totals, threads(len(matrix.data)))
-    return counts.T, totals
+    return counts, totals
 
 
 def expect(model: Any, params: Any, chunks: Sequence[Any], n_jobs: int | None) -> Iterable[Any]:

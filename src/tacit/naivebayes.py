@@ -19,7 +19,7 @@ from tacit import engine
 from tacit.em import Statistics
 from tacit.families.base import Family, check_array, check_shares
 from tacit.labels import Labels
-from tacit.numerics import Array, expected_log, log, log_normalize, normalize, ratio
+from tacit.numerics import Array, column_sums, expected_log, log, log_normalize, normalize, ratio
 from tacit.rows import Rows
 
 __all__ = [
@@ -159,7 +159,7 @@ class NaiveBayes:
         weights = responsibilities
         if rows.weight is not None:
             weights = responsibilities * rows.weight[:, None]
-        classes = np.asarray(weights.sum(axis=0), dtype=np.float64).ravel()
+        classes = column_sums(weights)
         features = self.family.count(rows.features, weights, params and params.features)
         return ClassCounts(0.0, classes, features)
 

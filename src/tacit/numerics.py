@@ -12,6 +12,7 @@ from tacit import engine
 
 __all__ = [
     "Array",
+    "column_sums",
     "dot",
     "expected_log",
     "log",
@@ -80,6 +81,19 @@ def times(X: Any, table: Array) -> Array:
     array([[11.]])
     """
     return np.asarray(engine.multiply(X, table) if sparse.issparse(X) else X @ table)
+
+
+def column_sums(weights: Any) -> Array:
+    """Return the sum of each column, dense or CSR.
+
+    Examples
+    --------
+    >>> column_sums(sparse.csr_array([[0.0, 1.0], [2.0, 3.0]]))
+    array([2., 4.])
+    """
+    if sparse.issparse(weights):
+        return np.bincount(weights.indices, weights.data, weights.shape[1]).astype(np.float64)
+    return np.asarray(weights.sum(axis=0), dtype=np.float64)
 
 
 def expected_log(counts: Array, log_p: Array) -> float:

@@ -16,7 +16,7 @@ from tacit.bags import Bags, Smoothing, bags, by_column
 from tacit.em import Sums
 from tacit.families.base import ROUNDING, Expected, check_array, check_is, check_shares
 from tacit.families.linear import Linear, Logs, Ratios
-from tacit.numerics import Array, dot, expected_log, log, ratio, times
+from tacit.numerics import Array, column_sums, dot, expected_log, log, ratio, times
 from tacit.rows import Cells, Rows, cells
 
 __all__ = ["Bernoulli"]
@@ -58,7 +58,7 @@ class Params(Ratios):
             p = ratio(self.counts + self.alpha, totals, 0.5)
             return Logs(log(p), log(ratio(zeros + self.alpha, totals, 0.5)))
         tables = np.empty((d, K)), np.empty((d, K))
-        pieces = by_column(self.counts), None if given is None else by_column(given)
+        pieces = self.counts.T, None if given is None else by_column(given)
         seen, alpha = np.ascontiguousarray(self.seen[:, 0]), np.atleast_1d(self.alpha)
         threads = engine.threads(32 * K * d)
         found = kernels.log_odds(*pieces, seen, alpha, *tables, threads)
@@ -194,7 +194,7 @@ class Bernoulli(Linear):
     def count(self, features: Cells | Bags, weights: Any, params: Params | None = None) -> Counts:
         """Sum the weights of ones and of zeros: the numerators of W (20), H, C Fig. 1."""
         ones, totals = features.sums(weights)
-        classes = np.asarray(weights.sum(axis=0), dtype=np.float64).reshape(-1, 1)
+        classes = column_sums(weights)[:, None]
         if isinstance(features, Bags):
             return self._counts(ones, totals, classes)
         X, observed = features.values, features.observed

@@ -14,7 +14,7 @@ from scipy import sparse
 from tacit import engine
 from tacit.em import Sums
 from tacit.families.base import Expected, Family, check_array, check_is, is_labelled
-from tacit.numerics import Array, ratio
+from tacit.numerics import Array, column_sums, ratio
 from tacit.rows import Cells, Rows, cells
 
 __all__ = ["Centred", "Gaussian", "Normal"]
@@ -231,8 +231,7 @@ class Gaussian(Normal):
         shape = weights.shape[1], features.values.shape[1]
         pilot = np.broadcast_to(self.pilot, shape) if params is None else params.mean
         if features.observed is None:
-            total = np.asarray(weights.sum(axis=0), dtype=np.float64)
-            weight = np.repeat(total.reshape(-1, 1), shape[1], axis=1)
+            weight = np.repeat(column_sums(weights)[:, None], shape[1], axis=1)
         else:
             weight = np.asarray(weights.T @ features.observed.astype(np.float64))
         return Moments(pilot, weight, *sum_around(features, weights, pilot))

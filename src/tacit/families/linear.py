@@ -111,8 +111,7 @@ class Linear(Smoothed):
         params.__dict__["noted"] = weights.density
         known = None
         if rows.known is not None:
-            words = self._words(rows.known.features)
-            known = bags.Known(rows.known.classes, by_column(words))
+            known = bags.Known(rows.known.classes, self._words(rows.known.features))
         smoothed = bool(np.all(np.asarray(self.alpha) >= LEAST_ALPHA))
         found = bags.expect(rows, known, weights, params.following, log_prior, hard, smoothed)
         statistics = self._counts(found.words, found.totals, found.classes)

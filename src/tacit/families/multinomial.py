@@ -11,11 +11,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tacit import engine
-from tacit.bags import Bags, Smoothing, bags, by_column
+from tacit.bags import Bags, Smoothing, bags
 from tacit.em import Sums
 from tacit.families.base import check_array, check_is, check_shares
 from tacit.families.linear import Linear, Logs, Ratios, expected_logs
-from tacit.numerics import Array, dot, expected_log, log, ratio
+from tacit.numerics import Array, column_sums, dot, expected_log, log, ratio
 from tacit.rows import Cells, cells
 
 __all__ = ["Multinomial"]
@@ -43,7 +43,7 @@ class Params(Ratios):
             totals = np.exp(self.log_totals)[:, None]
             return Logs(log(ratio(self.counts + self.alpha, totals, 1.0 / d)))
         table = np.empty((d, K))
-        pieces = by_column(self.counts), np.atleast_1d(self.alpha), self.log_totals
+        pieces = self.counts.T, np.atleast_1d(self.alpha), self.log_totals
         density, score = kernels.log_shares(*pieces, table, engine.threads(16 * K * d))
         return Logs(table.T, None, density, score)
 
@@ -127,7 +127,7 @@ class Multinomial(Linear):
             expected = ratio(weights * length, share, 0.0)
             words = words + (expected.T @ ~features.observed) * np.exp(params.log_p)
             totals = words.sum(axis=1)
-        classes = np.asarray(weights.sum(axis=0), dtype=np.float64).ravel()
+        classes = column_sums(weights)
         return self._counts(words, totals, classes)
 
     def _counts(self, words: Array, totals: Array, classes: Array) -> Counts:

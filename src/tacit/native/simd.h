@@ -171,7 +171,6 @@ TACIT_INLINE void logarithm(Vec<double, L> &x) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     const V given = x;
     const auto denormal = x < std::numeric_limits<double>::min();
-    const auto plain = (x > 0.0) & (x < infinity);
     x = denormal ? x * 18014398509481984.0 : x;  // 2^54
     B bits;
     std::memcpy(&bits, &x, sizeof(bits));
@@ -193,8 +192,9 @@ TACIT_INLINE void logarithm(Vec<double, L> &x) {
     const V half = f * f * 0.5;
     x = k * 6.93147180369123816490e-01 -
         ((half - (s * (half + even + rest) + k * 1.90821492927058770002e-10)) - f);
-    const V special = given == 0.0 ? V{} - infinity : given == infinity ? given : V{} + NAN;
-    x = plain ? x : special;
+    const V none = given == 0.0 ? V{} - infinity : V{} + NAN;
+    x = given < infinity ? x : given;  // one by one: GCC 12 takes the masks of two conditions apart
+    x = given > 0.0 ? x : none;
 }
 
 template <int bytes>

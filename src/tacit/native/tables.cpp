@@ -22,6 +22,36 @@ double in_order(const std::vector<double> &sums) {
     return total;
 }
 
+// A table of counts with a line for each column, however it lies in memory.
+class Lines {
+  public:
+    explicit Lines(const Strided<const double> &table)
+        : count(table.shape(0)), classes(table.shape(1)), data_(table.data()),
+          by_line_(table.stride(0)), by_class_(table.stride(1)) {}
+
+    // The lines [first, last), one behind the other: those of the table, or copies in `room`.
+    const double *at(std::size_t first, std::size_t last, double *room) const {
+        const double *from = data_ + static_cast<std::int64_t>(first) * by_line_;
+        if (by_class_ == 1 && by_line_ == static_cast<std::int64_t>(classes)) return from;
+        copy(first, last, room);
+        return room;
+    }
+
+    void copy(std::size_t first, std::size_t last, double *to) const {
+        const double *from = data_ + static_cast<std::int64_t>(first) * by_line_;
+        for (std::size_t k = 0; k < classes; ++k, from += by_class_) {
+            const double *one = from;
+            for (std::size_t j = 0; j < last - first; ++j, one += by_line_) to[j * classes + k] = *one;
+        }
+    }
+
+    const std::size_t count, classes;
+
+  private:
+    const double *data_;
+    const std::int64_t by_line_, by_class_;
+};
+
 // What tables of logarithms go with: their sum times alpha, and times the counts.
 struct Sums {
     double density = 0, score = 0;
@@ -80,28 +110,33 @@ nb::object by_tiles(std::size_t lines, int threads, const Work &work) {
 }
 
 // Words: each class's counts over their total. Returns the sum of alpha log_p and that of counts log_p.
-nb::object log_shares(Matrix<const double> counts, Vector<const double> alpha,
+nb::object log_shares(Strided<const double> counts, Vector<const double> alpha,
                       Vector<const double> log_totals, Matrix<double> log_p, int threads) {
-    const std::size_t lines = counts.shape(0), K = counts.shape(1);
+    const Lines given(counts);
+    const std::size_t lines = given.count, K = given.classes;
     check(log_p.shape(0) == lines && log_p.shape(1) == K && log_totals.shape(0) == K, "shapes differ");
     const Alpha smoothing = alpha_of(alpha, lines);
-    const double *from = counts.data(), *totals = log_totals.data(), *none = nullptr;
+    const double *totals = log_totals.data(), *none = nullptr;
     const double uniform = -std::log(static_cast<double>(lines));
     return by_tiles(lines, threads, [&](std::size_t first, std::size_t last, Sums *sums) {
+        const std::size_t begin = 0, count = last - first;
+        std::vector<double> room(count * K);
+        const double *from = given.at(first, last, room.data());
+        const Alpha own = smoothing.from(first);
         double *to = log_p.data() + first * K;
-        best<Smooth<false>>(from, none, smoothing, first, last, K, K, to);
-        widest<Logarithms>(to, (last - first) * K);
-        best<Shares>(from + first * K, smoothing.from(first), totals, true, uniform, last - first, K, to,
-                     sums);
+        best<Smooth<false>>(from, none, own, begin, count, K, K, to);
+        widest<Logarithms>(to, count * K);
+        best<Shares>(from, own, totals, true, uniform, count, K, to, sums);
     });
 }
 
 // Presence and absence: ones and zeros over their sum. Where `zeros` are not given, they are what is left
 // of `seen`, the counts of the classes.
-nb::object log_odds(Matrix<const double> ones, std::optional<Matrix<const double>> zeros,
+nb::object log_odds(Strided<const double> ones, std::optional<Matrix<const double>> zeros,
                     Vector<const double> seen, Vector<const double> alpha, Matrix<double> log_p,
                     Matrix<double> log_not, int threads) {
-    const std::size_t lines = ones.shape(0), K = ones.shape(1);
+    const Lines given(ones);
+    const std::size_t lines = given.count, K = given.classes;
     for (const auto *other : {&log_p, &log_not}) {
         check(other->shape(0) == lines && other->shape(1) == K, "shapes differ");
     }
@@ -115,16 +150,16 @@ nb::object log_odds(Matrix<const double> ones, std::optional<Matrix<const double
     widest<Logarithms>(of_classes.data(), of_classes.size());
     return by_tiles(lines, threads, [&](std::size_t first, std::size_t last, Sums *sums) {
         const std::size_t count = last - first, size = count * K;
-        const double *one = ones.data() + first * K;
         const Alpha own = smoothing.from(first);
-        std::vector<double> scratch(2 * size);
+        std::vector<double> scratch(3 * size);
         double *rest = scratch.data(), *totals = rest + size;
+        const double *one = given.at(first, last, totals + size);
         double *p = log_p.data() + first * K, *not_p = log_not.data() + first * K;
         const Alpha nothing{&nought, true};
         const std::size_t begin = 0;
         if (zeros) {
-            const double *given = zeros->data() + first * K;
-            best<Smooth<false>>(given, none, nothing, begin, count, K, K, rest);
+            const double *zero = zeros->data() + first * K;
+            best<Smooth<false>>(zero, none, nothing, begin, count, K, K, rest);
         } else {
             best<Smooth<true>>(one, all, nothing, begin, count, K, K, rest);
         }
@@ -158,6 +193,19 @@ void prepare(Update<Real> &update, Matrix<const double> counts, int threads) {
         }
     });
     update.finish(parts);
+}
+
+// out = counts, line by line.
+void by_column(Strided<const double> counts, Matrix<double> out, int threads) {
+    const Lines given(counts);
+    check(out.shape(0) == given.count && out.shape(1) == given.classes && threads >= 1, "shapes differ");
+    double *to = out.data();
+    nb::gil_scoped_release release;
+    share_ranges(given.count, range, threads, [&](std::size_t first, std::size_t last) {
+        for (std::size_t at = first; at < last; at += tile) {
+            given.copy(at, std::min(last, at + tile), to + at * given.classes);
+        }
+    });
 }
 
 // Which lines hold anything else than zeros.
@@ -251,6 +299,7 @@ void define_tables(nb::module_ &m) {
     m.def("expected_logs", &expected_logs, nb::arg("weights"), nb::arg("counts"), nb::arg("alpha"),
           nb::arg("threads"));
     m.def("add", &add, nb::arg("a"), nb::arg("b"), nb::arg("out").noconvert(), nb::arg("threads"));
+    m.def("by_column", &by_column, nb::arg("counts"), nb::arg("out").noconvert(), nb::arg("threads"));
     m.def("occupied", &occupied, nb::arg("counts"), nb::arg("lines").noconvert(), nb::arg("threads"));
     define_update<float>(m, "Update32");
     define_update<double>(m, "Update64");

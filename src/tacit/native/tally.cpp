@@ -19,14 +19,14 @@ void prefetch(const T *from, const T *to) {
     }
 }
 
-// counts[:, k] = the sum of weight * row i of the matrix, over the (k, weight) that row i of the labels
+// counts[k] = the sum of weight * row i of the matrix, over the (k, weight) that row i of the labels
 // holds, and totals[k] = the sum of that. A task takes rows of one class, so that the line it adds to
-// stays at hand.
+// stays at hand: that of the class, or if another has it, one of its own.
 template <typename Index, typename Value>
 void tally(Vector<const Index> starts, Vector<const Index> indices, Vector<const Value> values,
            Vector<const std::int64_t> label_starts, Vector<const std::int64_t> labels, Vector<const double> weights,
            Matrix<double> counts, Vector<double> totals, int threads) {
-    const std::size_t rows = starts.shape(0) - 1, K = counts.shape(1), columns = counts.shape(0);
+    const std::size_t rows = starts.shape(0) - 1, K = counts.shape(0), columns = counts.shape(1);
     check(label_starts.shape(0) == rows + 1 && labels.shape(0) == weights.shape(0) && threads >= 1 &&
               totals.shape(0) == K,
           "shapes differ");
@@ -50,7 +50,7 @@ void tally(Vector<const Index> starts, Vector<const Index> indices, Vector<const
     const std::size_t most = std::max({std::size_t{1} << 19, 4 * columns, entries / 32});
     struct Task {
         std::size_t k, first, last;
-        bool more;    // the class has had a task before
+        std::unique_ptr<double[]> extra;  // a line of its own
         double total;
     };
     std::vector<Task> tasks;
@@ -60,15 +60,18 @@ void tally(Vector<const Index> starts, Vector<const Index> indices, Vector<const
             const std::size_t i = members[k][m].row;
             held += static_cast<std::size_t>(start[i + 1] - start[i]);
             if (held >= most || m + 1 == members[k].size()) {
-                tasks.push_back({k, first, m + 1, first > 0, 0.0});
+                std::unique_ptr<double[]> extra(first > 0 ? new double[columns] : nullptr);
+                tasks.push_back({k, first, m + 1, std::move(extra), 0.0});
                 first = m + 1;
                 held = 0;
             }
         }
     }
-    const std::unique_ptr<double[]> lines(new double[tasks.size() * columns]);
+    for (std::size_t k = 0; k < K; ++k) {
+        if (members[k].empty()) std::fill(to + k * columns, to + (k + 1) * columns, 0.0);
+    }
     share(tasks.size(), threads, [&](std::size_t t) {
-        double *line = &lines[t * columns], total = 0;
+        double *line = tasks[t].extra ? tasks[t].extra.get() : to + tasks[t].k * columns, total = 0;
         std::fill(line, line + columns, 0.0);
         for (std::size_t m = tasks[t].first; m < tasks[t].last; ++m) {
             const Row row = members[tasks[t].k][m];
@@ -94,15 +97,10 @@ void tally(Vector<const Index> starts, Vector<const Index> indices, Vector<const
         }
         tasks[t].total = total;
     });
-    share_ranges(columns, 256, threads, [&](std::size_t first, std::size_t last) {
-        for (std::size_t k = 0; k < K; ++k) {
-            for (std::size_t j = first; j < last && members[k].empty(); ++j) to[j * K + k] = 0.0;
-        }
-        for (std::size_t t = 0; t < tasks.size(); ++t) {
-            const double *line = &lines[t * columns];
-            double *column = to + tasks[t].k;
-            for (std::size_t j = first; j < last && tasks[t].more; ++j) column[j * K] += line[j];
-            for (std::size_t j = first; j < last && !tasks[t].more; ++j) column[j * K] = line[j];
+    share_ranges(columns, 1 << 12, threads, [&](std::size_t first, std::size_t last) {
+        for (const Task &task : tasks) {
+            double *line = to + task.k * columns;
+            for (std::size_t j = first; j < last && task.extra; ++j) line[j] += task.extra[j];
         }
     });
     std::fill(all, all + K, 0.0);
