@@ -46,22 +46,34 @@ struct ScoreCodes {
 };
 
 // sums[group's offset + code, :] += posteriors[i, :], for the groups of each row.
+template <int bytes>
 struct CountCodes {
+    template <int L, typename Real, typename Code>
+    static TACIT_INLINE void lanes(const Code *codes, std::size_t count, std::size_t groups,
+                                   const std::size_t *offsets, const Real *posteriors,
+                                   std::size_t stride, double *sums) {
+        for (std::size_t i = 0; i < count; ++i, codes += groups) {
+            for (std::size_t from = 0; from < stride; from += L) {
+                Vec<double, L> now;
+                for (int l = 0; l < L; ++l) now[l] = static_cast<double>(posteriors[i * stride + from + l]);
+                for (std::size_t g = 0; g < groups; ++g) {
+                    double *at = sums + (offsets[g] + codes[g]) * stride + from;
+                    Vec<double, L> total;
+                    load<double, L>(total, at);
+                    store<double, L>(at, total + now);
+                }
+            }
+        }
+    }
     template <typename Real, typename Code>
     static TACIT_INLINE void run(const Code *codes, std::size_t count, std::size_t groups,
                                  const std::size_t *offsets, const Real *posteriors,
                                  std::size_t stride, double *sums) {
-        for (std::size_t i = 0; i < count; ++i, codes += groups) {
-            for (std::size_t from = 0; from < stride; from += 4) {
-                Vec<double, 4> now;
-                for (int l = 0; l < 4; ++l) now[l] = static_cast<double>(posteriors[i * stride + from + l]);
-                for (std::size_t g = 0; g < groups; ++g) {
-                    double *at = sums + (offsets[g] + codes[g]) * stride + from;
-                    Vec<double, 4> total;
-                    load<double, 4>(total, at);
-                    store<double, 4>(at, total + now);
-                }
-            }
+        constexpr std::size_t L = bytes / sizeof(double);
+        if (stride % L) {
+            lanes<4>(codes, count, groups, offsets, posteriors, stride, sums);
+        } else {
+            lanes<L>(codes, count, groups, offsets, posteriors, stride, sums);
         }
     }
 };
@@ -168,8 +180,8 @@ class Codes {
                 const Block<Real> &one = posteriors.normalize(count, evidence, weight, kept.data(),
                                                               &class_sums[p * K]);
                 on_codes(first, [&](auto codes) {
-                    best<CountCodes>(codes, count, groups, offsets_.data(),
-                                     static_cast<const Real *>(one.scores), stride, all[p].data());
+                    widest<CountCodes>(codes, count, groups, offsets_.data(),
+                                       static_cast<const Real *>(one.scores), stride, all[p].data());
                     for (std::size_t i = 0; !carried && i < count; ++i) {
                         for (std::size_t g = 0; g < groups; ++g) {
                             middle[i] += means[offsets_[g] + codes[i * groups + g]];

@@ -135,16 +135,15 @@ template <int K, int R, typename Real>
 TACIT_INLINE void normalize_few(const Block<Real> &block) {
     constexpr Real infinity = std::numeric_limits<Real>::infinity();
     constexpr bool exact = sizeof(Real) == 8;
-    constexpr std::size_t stride = K <= 4 ? 4 : 8;
+    constexpr int stride = K <= 4 ? 4 : 8, bits_of_row = R == 8 ? 3 : 2, bits_of_class = K <= 4 ? 2 : 3;
     Vec<double, R> sums[K];
     for (int k = 0; k < K; ++k) sums[k] = Vec<double, R>{};
     for (std::size_t i = 0; i < block.count; i += R) {
         const std::size_t rows = std::min<std::size_t>(R, block.count - i);
-        Real *from = block.scores + i * stride;
-        Vec<Real, R> x[K], all{}, spread{}, weight{};
-        for (int k = 0; k < K; ++k) {
-            for (int r = 0; r < R; ++r) x[k][r] = from[r * stride + k];
-        }
+        Real *row = block.scores + i * stride;
+        Vec<Real, R> x[stride], all{}, spread{}, weight;
+        for (int q = 0; q < stride; ++q) load<Real, R>(x[q], row + q * R);
+        transpose<bits_of_row, stride, Real, R>(x);
         Vec<Real, R> top = x[0];
         for (int k = 1; k < K; ++k) top = x[k] > top ? x[k] : top;
         const Vec<Real, R> base = top > -infinity ? top : Vec<Real, R>{};
@@ -157,35 +156,41 @@ TACIT_INLINE void normalize_few(const Block<Real> &block) {
             spread += x[k] * below;
         }
         Vec<double, R> own{};
-        for (std::size_t r = 0; r < rows; ++r) own[r] = block.weight ? block.weight[i + r] : 1.0;
+        if (rows == R && !block.weight) {
+            own += 1.0;
+        } else {
+            for (std::size_t r = 0; r < rows; ++r) own[r] = block.weight ? block.weight[i + r] : 1.0;
+        }
         for (int r = 0; r < R; ++r) weight[r] = static_cast<Real>(own[r]);
         const Vec<Real, R> scale = all > Real{0} ? weight / all : Vec<Real, R>{};
-        Vec<double, R> given{};
+        Vec<double, R> given{}, part;
         for (int k = 0; k < K; ++k) {
             if (exact) {
                 x[k] = all > Real{0} ? x[k] * weight / all : Vec<Real, R>{};
             } else {
                 x[k] *= scale;
             }
-            Vec<double, R> part;
             for (int r = 0; r < R; ++r) part[r] = static_cast<double>(x[k][r]);
             given += part;
             sums[k] += part;
         }
+        for (int k = K; k < stride; ++k) x[k] = Vec<Real, R>{};
+        transpose<bits_of_class, stride, Real, R>(x);
+        for (int q = 0; q < stride; ++q) store<Real, R>(row + q * R, x[q]);
         for (std::size_t r = 0; r < rows; ++r) {
-            for (int k = 0; k < K; ++k) {
-                from[r * stride + k] = x[k][r];
-                block.kept[(i + r) * K + k] = x[k][r];
-            }
-            for (std::size_t k = K; k < stride; ++k) from[r * stride + k] = Real{0};
+            std::memcpy(block.kept + (i + r) * K, row + r * stride, K * sizeof(Real));
         }
+        Vec<double, R> left = own - given, tops, totals, rest;
         for (int r = 0; r < R; ++r) {
-            block.tops[i + r] = static_cast<double>(top[r]);
-            block.totals[i + r] = static_cast<double>(all[r]);
-            block.left[i + r] = own[r] - given[r];
-            block.rest[i + r] = block.left[i + r] * static_cast<double>(base[r]) -
-                                static_cast<double>(scale[r]) * static_cast<double>(spread[r]);
+            tops[r] = static_cast<double>(top[r]);
+            totals[r] = static_cast<double>(all[r]);
+            rest[r] = left[r] * static_cast<double>(base[r]) -
+                      static_cast<double>(scale[r]) * static_cast<double>(spread[r]);
         }
+        store<double, R>(block.tops + i, tops);
+        store<double, R>(block.totals + i, totals);
+        store<double, R>(block.left + i, left);
+        store<double, R>(block.rest + i, rest);
     }
     for (int k = 0; k < K; ++k) block.sums[k] += sum<double, R>(sums[k]);
 }
@@ -193,23 +198,28 @@ TACIT_INLINE void normalize_few(const Block<Real> &block) {
 constexpr std::size_t few = 8;  // classes of which many rows are normalised side by side
 
 template <int bytes>
+struct NormalizeFew {
+    template <typename Real>
+    static TACIT_INLINE void run(Block<Real> block) {
+        constexpr int R = 32 / sizeof(Real);
+        switch (block.classes) {
+            case 1: return normalize_few<1, R>(block);
+            case 2: return normalize_few<2, R>(block);
+            case 3: return normalize_few<3, R>(block);
+            case 4: return normalize_few<4, R>(block);
+            case 5: return normalize_few<5, R>(block);
+            case 6: return normalize_few<6, R>(block);
+            case 7: return normalize_few<7, R>(block);
+            default: return normalize_few<8, R>(block);
+        }
+    }
+};
+
+template <int bytes>
 struct Normalize {
     template <typename Real>
     static TACIT_INLINE void run(Block<Real> block) {
-        constexpr int L = sizeof(Real) == 4 ? 8 : bytes / 8, R = 32 / sizeof(Real);
-        if (!block.again) {
-            switch (block.classes) {
-                case 1: return normalize_few<1, R>(block);
-                case 2: return normalize_few<2, R>(block);
-                case 3: return normalize_few<3, R>(block);
-                case 4: return normalize_few<4, R>(block);
-                case 5: return normalize_few<5, R>(block);
-                case 6: return normalize_few<6, R>(block);
-                case 7: return normalize_few<7, R>(block);
-                case 8: return normalize_few<8, R>(block);
-                default: break;
-            }
-        }
+        constexpr int L = sizeof(Real) == 4 ? 8 : bytes / 8;
         if (block.classes <= 4) {
             normalize_block<1, 4>(block);
         } else if (block.classes <= L) {
@@ -300,7 +310,7 @@ class Posteriors {
                   moved_, tops_, totals_,        rest_,        left_,  sums};
         if (evidence) add(scores_.data(), count, stride_, evidence, K_);
         if (hard_) choose(scores_.data(), count, stride_, K_, best_tops_);
-        widest<Normalize>(block_);
+        K_ <= few && !again ? widest<NormalizeFew>(block_) : widest<Normalize>(block_);
         if (hard_) std::copy(best_tops_, best_tops_ + count, tops_);
         for (std::size_t i = 0; i < count; ++i) {
             if (!std::isinf(tops_[i])) continue;

@@ -224,6 +224,44 @@ TACIT_INLINE void halves(const Vec<Real, L> &x, Vec<Real, L / 2> &low, Vec<Real,
     std::memcpy(&high, reinterpret_cast<const char *>(&x) + sizeof(low), sizeof(high));
 }
 
+// low = a0 b0 a1 b1 ..., and high goes on with the other halves.
+template <typename Real, int L>
+TACIT_INLINE void zip(const Vec<Real, L> &a, const Vec<Real, L> &b, Vec<Real, L> &low,
+                      Vec<Real, L> &high) {
+#if defined(__clang__)
+    if constexpr (L == 4) {
+        low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+        high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    } else {
+        static_assert(L == 8, "vectors of 4 or 8");
+        low = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+        high = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+    }
+#else
+    if constexpr (L == 4) {
+        low = __builtin_shuffle(a, b, Bits<Real, 4>{0, 4, 1, 5});
+        high = __builtin_shuffle(a, b, Bits<Real, 4>{2, 6, 3, 7});
+    } else {
+        static_assert(L == 8, "vectors of 4 or 8");
+        low = __builtin_shuffle(a, b, Bits<Real, 8>{0, 8, 1, 9, 2, 10, 3, 11});
+        high = __builtin_shuffle(a, b, Bits<Real, 8>{4, 12, 5, 13, 6, 14, 7, 15});
+    }
+#endif
+}
+
+// Transposes what N vectors hold: 2^turns lines of numbers, N L in all, become their columns. (One turn
+// moves the first bit of a number's place to its end.)
+template <int turns, int N, typename Real, int L>
+TACIT_INLINE void transpose(Vec<Real, L> *x) {
+    for (int turn = 0; turn < turns; ++turn) {
+        Vec<Real, L> from[N];
+        for (int q = 0; q < N; ++q) from[q] = x[q];
+        for (int q = 0; q < N / 2; ++q) {
+            zip<Real, L>(from[q], from[q + N / 2], x[2 * q], x[2 * q + 1]);
+        }
+    }
+}
+
 template <typename Real, int L>
 TACIT_INLINE Real largest(const Vec<Real, L> &x) {
     if constexpr (L == 2) {
