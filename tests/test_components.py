@@ -8,6 +8,7 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 
 import tacit
+from tacit import tableclassifier
 from tacit.components import joined
 
 RNG = np.random.default_rng(0)
@@ -159,3 +160,87 @@ def test_texts_are_saved(tmp_path):
     again = tacit.load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict_proba(texts), model.predict_proba(texts))
     assert again.explain(texts[0]) == model.explain(texts[0])
+
+
+def exclusive_or(n: int, known: int) -> tuple[dict[str, list[object]], np.ndarray, np.ndarray]:
+    """A table whose class is none of its columns but whether two of them agree."""
+    rng = np.random.default_rng(1)
+    first, second = rng.integers(0, 2, (2, n))
+    names = np.where(first == second, "same", "other")
+    table = {
+        "first": np.array(["left", "right"])[first].tolist(),
+        "second": np.array(["up", "down"])[second].tolist(),
+        "noise": rng.normal(size=n).round(2).tolist(),
+        "colour": np.array(["red", "green", "blue"])[rng.integers(0, 3, n)].tolist(),
+    }
+    return table, names, np.where(np.arange(n) < known, names, None)
+
+
+def test_columns_of_a_table_that_hang_together(tmp_path):
+    table, names, y = exclusive_or(500, 150)
+    model = tacit.TableClassifier(random_state=0).fit(table, y)
+    assert model.components_per_class_ > 1
+    assert (model.transduction_ == names).mean() > 0.98
+    plain = tacit.TableClassifier(random_state=0, components_per_class=1).fit(table, y)
+    assert plain.components_per_class_ == 1
+    assert (plain.transduction_[150:] == names[150:]).mean() < 0.7
+    p = model.predict_proba(table)
+    np.testing.assert_allclose(p[150:], model.label_distributions_[150:], rtol=1e-12)
+    assert {feature.column for feature in model.top_features("same", 20)} <= set(table)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(tacit.load(tmp_path / "model").predict_proba(table), p)
+    rows, drawn = model.sample(300)
+    agree = (np.array(rows["first"]) == "left") == (np.array(rows["second"]) == "up")
+    assert (agree == (drawn == "same")).mean() > 0.9
+    with pytest.raises(ValueError, match="components_per_class=1"):
+        model.partial_fit(table, y)
+    batches = tacit.TableClassifier(random_state=0).partial_fit(table, y, classes=["other", "same"])
+    assert batches._parts == 1
+
+
+@pytest.mark.parametrize("texts", [False, True])
+def test_tables_of_components_are_explained(texts):
+    table, names, y = exclusive_or(200, 80)
+    if texts:
+        said = {"same": "agree match alike", "other": "differ apart"}
+        rng = np.random.default_rng(2)
+        table["text"] = [
+            " ".join(rng.choice((said[name] + " the a of it").split(), 5)) for name in names
+        ]
+    model = tacit.TableClassifier(random_state=0, components_per_class=3, numbers="normal")
+    model.fit(table, y)
+    p = model.predict_proba(table)
+    for i in range(0, 200, 20):
+        found = model.explain({name: cells[i] for name, cells in table.items()}, "same", "other")
+        np.testing.assert_allclose(found.probability, p[i, 1])
+        np.testing.assert_allclose(found.log_odds, np.log(p[i, 1] / p[i, 0]))
+        total = found.prior + sum(term.log_odds for term in found.terms)
+        np.testing.assert_allclose(total, found.log_odds)
+    rows, _ = model.sample(5)
+    assert set(rows) == set(table)
+
+
+def test_one_component_where_hidden_labels_ask_for_no_more():
+    rng = np.random.default_rng(3)
+    k = rng.integers(0, 2, 400)
+    cells = (rng.random((400, 6)) < np.where(k, 0.7, 0.3)[:, None]).astype(int)
+    table = {f"c{j}": np.array(["no", "yes"])[cells[:, j]].tolist() for j in range(6)}
+    y = np.where(np.arange(400) < 120, k, -1)
+    model = tacit.TableClassifier(random_state=0, missing_label=-1).fit(table, y)
+    assert model.components_per_class_ == 1
+
+
+@pytest.mark.parametrize("texts", [False, True])
+def test_some_rows_stand_for_many_while_something_is_tried(texts, monkeypatch):
+    table, names, y = exclusive_or(900, 150)
+    if texts:
+        rng = np.random.default_rng(4)
+        table["text"] = [
+            " ".join(rng.choice([name, "the", "a", "of"], 4, p=[0.1, 0.3, 0.3, 0.3]))
+            for name in names
+        ]
+    monkeypatch.setattr(tableclassifier, "MOST_ROWS", 200)
+    model = tacit.TableClassifier(random_state=0).fit(table, y)
+    assert model.components_per_class_ > 1
+    assert (model.transduction_ == names).mean() > 0.98
+    assert model.label_distributions_.shape == (900, 2)

@@ -1,5 +1,8 @@
 """Every family: each EM round equals the slow reference, and what must change nothing does not."""
 
+from dataclasses import replace
+from itertools import product
+
 import numpy as np
 import pytest
 import sklearn.discriminant_analysis
@@ -7,6 +10,7 @@ import sklearn.naive_bayes
 from scipy import integrate, sparse
 from scipy.stats import dirichlet
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
@@ -419,6 +423,37 @@ def test_arrays_of_alpha():
     tables = tacit.CategoricalNB(alpha=alpha).fit(X, y).feature_log_prob_
     np.testing.assert_allclose(np.exp(tables[0]), [[1 / 4, 3 / 4]])
     np.testing.assert_allclose(np.exp(tables[1]), [[4 / 8, 4 / 8]])
+
+
+def test_a_class_as_if_it_had_more_rows():
+    """Variances: the maximum of the posterior, and by hand that of rows as wide as all."""
+    rng = np.random.default_rng(0)
+    X, R = rng.normal(size=(30, 2)) * [1.0, 5.0], rng.dirichlet(np.ones(3), 30)
+    family = Gaussian(var_smoothing=1e-3, prior_rows=1.7).bind(X)
+    counts = family.count(family.encode(X), R)
+    params = family.maximize(counts)
+    n = R.sum(axis=0)[:, None]
+    mean = R.T @ X / n
+    squares = np.array([R[:, k] @ (X - mean[k]) ** 2 for k in range(3)])
+    expected = (squares + 1.7 * X.var(axis=0)) / (n + 1.7) + family.noise
+    np.testing.assert_allclose(params.variance, expected)
+
+    def objective(variance):
+        other = replace(params, variance=variance)
+        return family.log_joint(other, counts) + family.log_prior(other)
+
+    for place, factor in product(np.ndindex(3, 2), (0.999, 1.001)):
+        variance = params.variance.copy()
+        variance[place] *= factor
+        assert objective(variance) < objective(params.variance)
+    X = np.append(X, rng.normal(size=(270, 2)), axis=0)
+    y = [0] * 3 + [1] * 3 + [None] * 294
+    numbers = tacit.MixedNB(
+        [("all", Gaussian(1e-3, prior_rows=1.0), slice(None))], max_iter=30, tol=0
+    )
+    with pytest.warns(ConvergenceWarning):
+        numbers.fit(X, y)
+    assert (np.diff(numbers.trace_) > -1e-9 * np.abs(numbers.trace_[1:])).all()
 
 
 def test_numbers_of_parameters():

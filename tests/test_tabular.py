@@ -20,7 +20,6 @@ from sklearn.model_selection import cross_val_score
 from tacit import (
     BernoulliNB,
     CategoricalNB,
-    GaussianNB,
     MixedNB,
     ModelFileError,
     MultinomialNB,
@@ -31,6 +30,7 @@ from tacit import (
 )
 from tacit.cells import Cells, is_missing
 from tacit.columns import CellError, Column, columns_of, cut, infer
+from tacit.families import Gaussian
 from tacit.text import CountVectorizer
 
 TABLE = {
@@ -166,8 +166,8 @@ def test_same_as_mixed_by_hand():
     X = np.column_stack([table["size"], table["other"], codes, np.array(table["flag"]) == "yes"])
     by_hand = MixedNB(
         [
-            ("size", GaussianNB(var_smoothing=0.01), [0]),
-            ("other", GaussianNB(var_smoothing=0.01), [1]),
+            ("size", Gaussian(var_smoothing=0.01, prior_rows=1.0), [0]),
+            ("other", Gaussian(var_smoothing=0.01, prior_rows=1.0), [1]),
             ("colour", CategoricalNB(), [2]),
             ("flag", BernoulliNB(binarize=None), [3]),
         ]

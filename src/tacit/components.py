@@ -77,8 +77,8 @@ class ComponentClassifier(Classifier):
     def _found(self, X: Any, labels: Labels, weight: Array) -> int:
         """Return the number of components under which hidden labels are most probable."""
         best: Weighed | None = None
-        for M in range(1, MOST_PARTS + 1):  # weights are those of rows already
-            model = alone(self, labels).set_params(components_per_class=M, unlabeled_weight=1.0)
+        for M in range(1, MOST_PARTS + 1):
+            model = self._whole(labels).set_params(components_per_class=M)
             found = weighed(model, X, labels, weight)
             if found is None or (best is not None and not found.beats(best)):
                 return max(M - 1, 1)
@@ -91,14 +91,17 @@ class ComponentClassifier(Classifier):
         """Return a start: each class, as the model of one component finds it, is cut in parts."""
         posterior = np.eye(len(labels.classes))[labels.codes]
         if not (labels.codes >= 0).all():
-            whole = alone(self, labels).set_params(components_per_class=1, unlabeled_weight=1.0)
-            known = labels.known
-            posterior = whole.fit(X, known, sample_weight=weight).label_distributions_
+            whole = self._whole(labels).fit(X, labels.known, sample_weight=weight)
+            posterior = whole.label_distributions_
 
         def start(rows: Any, parts: int, rng: np.random.RandomState) -> Array:
             return cut(rows, posterior, parts // posterior.shape[1], rng)
 
         return start
+
+    def _whole(self, labels: Labels) -> Any:
+        """Return a copy in which a class has one component; weights are those of rows already."""
+        return alone(self, labels).set_params(components_per_class=1, unlabeled_weight=1.0)
 
     def _look(self, X: Any, wanted: engine.Wanted) -> tuple[Array, Array]:
         table, log_p = super()._look(X, wanted)

@@ -159,19 +159,37 @@ class Against:
 
 
 def marks(
-    family: Family, params: Any, statistics: Any, columns: list[Column], share: Array, n: int
+    family: Family,
+    params: Any,
+    statistics: Any,
+    columns: list[Column],
+    share: Array,
+    n: int,
+    parts: int = 1,
 ) -> list[list[Feature]]:
-    """Return what marks each class in the columns of one part: the n strongest, or a few more."""
+    """Return what marks each class in the columns of one part: the n strongest, or a few more.
+
+    `share` is that of each of the `parts` components of the classes, which are taken together.
+    """
+    within = share.reshape(-1, parts)
+    share = within.sum(axis=1)
+    within = ratio(within, share[:, None], 1.0 / parts)
     classes = range(len(share))
     share = np.minimum(share, 1.0 - 1e-12)  # against nothing there are no odds
+
+    def joined(values: Array) -> Array:
+        return np.asarray(np.einsum("km,km...->k...", within, _by_part(values, parts)))
+
+    def logs(log_p: Array) -> Array:
+        return log_p if parts == 1 else log(joined(np.exp(log_p)))
+
     if isinstance(family, Multinomial):
         (column,) = columns
         assert column.vectorizer is not None
         words = column.vectorizer.get_feature_names_out()
-        lengths, against = (
-            ratio(statistics.totals, statistics.rows, 0.0),
-            Against(params.log_p, share),
-        )
+        sums = statistics.totals, statistics.rows
+        totals, rows = (_by_part(own, parts).sum(axis=1) for own in sums)
+        lengths, against = ratio(totals, rows, 0.0), Against(logs(params.log_p), share)
         found = []
         for k in classes:
             odds, often = against(k), lengths[k] * against.p[k]
@@ -180,7 +198,7 @@ def marks(
         return found
     if isinstance(family, Categorical):
         pairs = [
-            (c, Against(own, share))
+            (c, Against(logs(own), share))
             for c, own in zip(columns, family.split(params.log_p), strict=True)
         ]
         return [
@@ -192,7 +210,7 @@ def marks(
             for k in classes
         ]
     if isinstance(family, Bernoulli):
-        both = [Against(log_p, share) for log_p in (params.log_not, params.log_p)]
+        both = [Against(logs(own), share) for own in (params.log_not, params.log_p)]
         return [
             [
                 _feature(column, column.values[value], odds, often)
@@ -203,9 +221,14 @@ def marks(
         ]
     assert isinstance(family, Gaussian)
     (column,) = columns
-    return [
-        [_of_number(column, params.mean[:, 0], params.variance[:, 0], share, k)] for k in classes
-    ]
+    each = params.mean[:, 0]
+    mean = joined(each)
+    variance = joined(params.variance[:, 0] + (each - np.repeat(mean, parts)) ** 2)
+    return [[_of_number(column, mean, variance, share, k)] for k in classes]
+
+
+def _by_part(values: Array, parts: int) -> Array:
+    return values.reshape(-1, parts, *values.shape[1:])
 
 
 def _of_number(column: Column, mean: Array, variance: Array, share: Array, k: int) -> Feature:

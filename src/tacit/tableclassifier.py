@@ -10,11 +10,13 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import entr
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from tacit import engine
 from tacit.columns import Column
+from tacit.components import ComponentClassifier, joined
 from tacit.evaluation import (
     MOST,
     N_FOLDS,
@@ -26,7 +28,7 @@ from tacit.evaluation import (
     without_rows,
 )
 from tacit.explain import Feature
-from tacit.families import Family, Given
+from tacit.families import Family, Gaussian, Given
 from tacit.labels import Labels, all_classes
 from tacit.numerics import Array, log, log_normalize, normalize
 from tacit.rows import Blocks, Rows
@@ -40,23 +42,27 @@ __all__ = ["TableClassifier"]
 # tried.
 ALPHAS = (1.0, 0.1, 0.01, 0.001)
 WEIGHTS = (0.1, 1.0)
+COMPONENTS = (2, 3, 5)
 UNTRIED = 0.1
+# Of more rows without a label than this, some stand for all while something is tried.
+MOST_ROWS = 20_000
 # Nats by which hidden labels must speak against what is usual (alpha = 1, numbers in bins), and for
-# rows without a label; and standard errors by which they must for these.
+# rows without a label and more components; and standard errors by which they must for these.
 MARGIN = 1.0
 ERRORS = 2.0
 
 
 class Setting(NamedTuple):
-    """What is settled: smoothing, whether numbers are in bins, the weight of unlabelled rows."""
+    """What is settled: smoothing, bins or not, the weight of unlabelled rows, components."""
 
     alpha: float
     bins: bool
     unlabeled_weight: float
+    components: int
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class TableClassifier(DiscreteClassifier, TableKind):
+class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
     """Naive Bayes for a table as it is: texts, categories, numbers and gaps side by side.
 
     `X` is a data frame of pandas or polars, an Arrow table or a dict of lists. What each column is,
@@ -75,8 +81,9 @@ class TableClassifier(DiscreteClassifier, TableKind):
     ----------
     %(table_parameters)s
     numbers : {"normal", "bins", "auto"}, default="auto"
-        How numbers are distributed in a class: normally, or with a share for each of up to five
-        bins that hold about equally many rows. "auto" is bins unless hidden labels speak against.
+        How numbers are distributed in a class: normally, as if it had one row more that lies as
+        wide as all rows do; or with a share for each of up to five bins that hold about equally
+        many rows. "auto" is bins unless hidden labels speak against.
     texts : {"pooled", "counted"}, default="pooled"
         What is made of words: the evidence of a :class:`tacit.TextClassifier`, which is fitted to
         a column of text before the others; or counts, which have a multinomial distribution in each
@@ -87,11 +94,15 @@ class TableClassifier(DiscreteClassifier, TableKind):
         Words whose class is known, as ``{"hockey": "sport"}``, for texts that are "pooled".
     %(prior_parameters)s
     %(class_parameters)s
+    components_per_class : int or "auto", default="auto"
+        Of how many components each class is a mixture, each with distributions of its own: within
+        one, columns are independent, within the class they need not be. "auto" is 1, 2, 3 or 5; 1
+        if no label can be hidden.
     unlabeled_weight : float or "auto", default="auto"
         Weight of each row of whose label nothing is known; 0 leaves them out of the fit. "auto" is
         0, 0.1 or 1; 0.1 if no label can be hidden, or there are only those of words. Unless it is
-        "auto", the columns beside texts are seen as usual: alpha is 1 and numbers are in bins where
-        those are "auto", and `temperature_` is 1.
+        "auto", the columns beside texts are seen as usual: alpha is 1, numbers are in bins and
+        classes have one component where those are "auto", and `temperature_` is 1.
     %(em_parameters)s
 
     Attributes
@@ -108,6 +119,8 @@ class TableClassifier(DiscreteClassifier, TableKind):
         where labels were hidden: naive Bayes is too sure of itself where columns hang together.
     alpha_ : float
         The smoothing of categories: 1, 0.1, 0.01 or 0.001 if `alpha` is "auto".
+    components_per_class_ : int
+        The number of components that each class has.
     unlabeled_weight_ : float
         The weight of rows without a label beside texts.
     label_name_ : str or None
@@ -139,10 +152,12 @@ class TableClassifier(DiscreteClassifier, TableKind):
     numbers: str = "auto"
     texts: str = "pooled"
     word_labels: Any = None
+    components_per_class: Any = "auto"
     unlabeled_weight: Any = "auto"
 
     _saved: ClassVar[dict[str, Any]] = {
         **TableKind._saved,
+        **ComponentClassifier._saved,
         "label_name_": str | None,
         "texts_": dict,
         "text_weights_": dict,
@@ -180,6 +195,9 @@ class TableClassifier(DiscreteClassifier, TableKind):
         """
         return super().fit(X, y, sample_weight)
 
+    def _normal(self) -> Gaussian:
+        return Gaussian(self.var_smoothing, prior_rows=1.0)
+
     # Texts: what their classifiers say is a part of the model that is not estimated with it.
 
     def _text(self, column: Column) -> TextClassifier | None:
@@ -191,7 +209,7 @@ class TableClassifier(DiscreteClassifier, TableKind):
         text = self._text(column)
         if text is None:
             return super()._words(column)
-        return Group(f"text {column.name}", Given(), [column], len(text.classes_))
+        return Group(f"text {column.name}", Given(self._parts), [column], len(text.classes_))
 
     def _block(self, column: Column, cells: Any) -> Any:
         text = self._text(column)
@@ -254,7 +272,7 @@ class TableClassifier(DiscreteClassifier, TableKind):
     def _settled(
         self, X: Prepared, labels: Labels, weight: Array, first: bool
     ) -> tuple[Prepared, float]:
-        given = self.unlabeled_weight
+        given, batches = self.unlabeled_weight, self.__dict__.pop("_batches", False)
         if not first or self._warm:  # what was settled stays
             return X, self.unlabeled_weight_ if given == "auto" else float(given)
         for name in ("unlabeled_help_", "_cut_short"):  # what a fit before left
@@ -266,24 +284,27 @@ class TableClassifier(DiscreteClassifier, TableKind):
         new, known = self.texts == "pooled" and not X.texts, bool((labels.codes >= 0).any())
         # Without labels something must decide: rows do, by what texts say of them if there are any.
         untried = UNTRIED if self.word_labels else 1.0
+        parts = 1 if self.components_per_class == "auto" else int(self.components_per_class)
         try:
             X = self._with_texts(X, labels, weight) if new else X
-            setting = Setting(self.alpha_, self.numbers != "normal", untried)
+            setting = Setting(self.alpha_, self.numbers != "normal", untried, parts)
             if self.word_labels and not known:  # nothing shows that other columns differ: as one
                 others = sum(c.kind not in ("text", "out") for c in X.columns)
                 self.temperature_ = max(float(others), 1.0)
             if given != "auto":
                 setting = setting._replace(unlabeled_weight=float(given) if known else untried)
             elif known:
-                setting = self._settle(X, labels, weight)
+                more = () if batches or self.components_per_class != "auto" else COMPONENTS
+                setting = self._settle(X, labels, weight, parts, more)
                 X = self._cut(X, setting.bins)
         except KeyboardInterrupt:  # what is found at once is better than nothing
             self._cut_short = True
             self.unlabeled_help_ = UnlabeledHelp(None, None, 0.0)
             new = new and not X.texts
             X = self._with_texts(X, labels, weight, quick=True) if new else X
-            setting = Setting(self.alpha_, self.numbers != "normal", 0.0 if known else untried)
-        self.alpha_ = setting.alpha
+            weight_of = 0.0 if known else untried
+            setting = Setting(self.alpha_, self.numbers != "normal", weight_of, parts)
+        self.alpha_, self.components_per_class_ = setting.alpha, setting.components
         self.unlabeled_weight_: float = setting.unlabeled_weight
         self._columns = X.columns
         weights = list(self.text_weights_.values())  # of the first blocks
@@ -299,7 +320,26 @@ class TableClassifier(DiscreteClassifier, TableKind):
             init = np.maximum(normalize(said)[0], np.finfo(np.float64).tiny)
         return parts, prior, init
 
-    def _settle(self, X: Prepared, labels: Labels, weight: Array) -> Setting:
+    def _found(self, X: Prepared, labels: Labels, weight: Array) -> int:
+        return self.components_per_class_  # which is settled with all else
+
+    def _whole(self, labels: Labels) -> Self:
+        whole: Self = super()._whole(labels).set_params(alpha=self.alpha_, word_labels=None)
+        return whole
+
+    def _check_batches(self) -> None:
+        if self.components_per_class not in (1, "auto") or self._parts != 1:
+            raise ValueError("partial_fit needs components_per_class=1: use fit on all rows.")
+        self._batches = True
+
+    def _settle(
+        self,
+        X: Prepared,
+        labels: Labels,
+        weight: Array,
+        parts: int,
+        more: Sequence[int],
+    ) -> Setting:
         """Choose a setting, and set the temperature and the weights of texts, by hidden labels."""
         kinds = {c.kind for c in X.columns if c.name not in self.texts_ and c.kind != "out"}
         unknown, usual = bool(labels.unknown.any()), self.numbers != "normal"
@@ -307,11 +347,11 @@ class TableClassifier(DiscreteClassifier, TableKind):
         if not kinds and len(texts) == 1:  # which has settled all there is
             if unknown:
                 self.unlabeled_help_ = texts[0].unlabeled_help_
-            return Setting(self.alpha_, usual, texts[0].unlabeled_help_.weight)
+            return Setting(self.alpha_, usual, texts[0].unlabeled_help_.weight, parts)
         bins = [True, False] if self.numbers == "auto" and "number" in kinds else [usual]
         counted = ("number" in kinds and any(bins)) or kinds & {"category", "yes/no"}
         alphas = ALPHAS if self.alpha == "auto" and counted else [self.alpha_]
-        settings = [Setting(alpha, cut, 0.0) for cut, alpha in product(bins, alphas)]
+        settings = [Setting(alpha, cut, 0.0, parts) for cut, alpha in product(bins, alphas)]
         # What texts say of rows without a label, hidden labels have taught them: it is left out.
         none = [np.zeros_like(block) for block in X.blocks[: len(texts)]]
         plain = replace(X, blocks=(*none, *X.blocks[len(texts) :]))
@@ -320,18 +360,29 @@ class TableClassifier(DiscreteClassifier, TableKind):
             given = UNTRIED if unknown else 0.0
             if unknown:
                 self.unlabeled_help_ = UnlabeledHelp(None, None, given)
-            return Setting(self.alpha_, usual, given)
+            return Setting(self.alpha_, usual, given, parts)
         tried = [trial(setting) for setting in settings]
         place = int(np.argmin([tried[0].loss - MARGIN, *(one.loss for one in tried[1:])]))
         chosen, best = settings[place], tried[place]
-        if unknown:
-            without = trial(chosen, supervised=True) if texts else best
-            settings = [chosen._replace(unlabeled_weight=given) for given in WEIGHTS]
+        least: dict[bool, Weighed] = {False: best}  # by whether rows without a label take part
+        for components in (parts, *more):
+            weights = (0.0, *WEIGHTS) if unknown else (0.0,)
+            settings = [Setting(*chosen[:2], given, components) for given in weights]
             tried = [trial(setting) for setting in settings]
+            for setting, one in zip(settings, tried, strict=True):
+                part = setting.unlabeled_weight > 0
+                least[part] = min(least.get(part, one), one, key=lambda found: found.loss)
             place = int(np.argmin([one.loss for one in tried]))
-            used = tried[place].beats(best, MARGIN, ERRORS)
-            other = best if texts and not used else tried[place]
-            chosen, best = (settings[place], other) if used else (chosen, best)
+            if tried[place].beats(best, MARGIN, ERRORS):
+                chosen, best = settings[place], tried[place]
+            elif components != parts:
+                break
+        if unknown:
+            used = chosen.unlabeled_weight > 0
+            without, other = (least[False], best) if used else (best, least[True])
+            if texts:
+                other = best
+                without = trial(chosen._replace(unlabeled_weight=0.0), supervised=True)
             given = max([chosen.unlabeled_weight, *(t.unlabeled_help_.weight for t in texts)])
             self.unlabeled_help_ = UnlabeledHelp(without.evaluation, other.evaluation, given)
         # Naive Bayes is too sure of itself, never too modest.
@@ -341,19 +392,33 @@ class TableClassifier(DiscreteClassifier, TableKind):
 
     # Predictions: log-odds are made smaller, but not those of texts and, beside them, of shares.
 
-    def _before_cells(self) -> Array:
-        return super()._before_cells() * (1.0 if self.texts_ else self._sharpness)
+    def _within(self, X: Prepared) -> Array:
+        rows = Rows(self._model.family.encode(X))
+        joint = self._model.look(self._params, rows, "joint")[0].reshape(-1, self._parts)
+        never = np.isneginf(joint).all(axis=1, keepdims=True)
+        return normalize(np.where(never, 0.0, joint))[0]
+
+    def _before_cells(self, within: Array) -> Array:
+        # log sum_m p_m = sum_m w_m log p_m + the entropy of w, where w = p / sum p: it adds up.
+        log_prior = _mean(super()._before_cells(within), within) + entr(within).sum(axis=1)
+        before = self._log_prior if self.texts_ else np.zeros(len(log_prior))
+        return self._tempered(log_prior, before)
 
     def _before(self, parts: Sequence[Any]) -> Array:
         """Return what no temperature touches, of encoded rows: 0, or log p(y) and texts."""
         if not self.texts_:
-            return np.zeros((1, len(self._params.class_log_prior)))
+            return np.zeros((1, len(self.classes_)))
         said = [
             part.values
             for group, part in zip(self._groups(), parts, strict=True)
             if isinstance(group.family, Given)
         ]
-        return np.asarray(sum(said, self._params.class_log_prior[None, :]))
+        return np.asarray(sum(said, self._log_prior[None, :]))
+
+    @property
+    def _log_prior(self) -> Array:
+        """Return log p(y)."""
+        return np.asarray(joined(self._params.class_log_prior[None, :], self._parts)[0])
 
     @property
     def _sharpness(self) -> float:
@@ -376,7 +441,7 @@ class TableClassifier(DiscreteClassifier, TableKind):
         log_p = log_normalize(joint)[1]
         if wanted != "joint":
             found = (normalize if wanted == "posterior" else log_normalize)(found)[0]
-            prior = self._params.class_log_prior
+            prior = self._log_prior
             found[np.isneginf(log_p)] = prior if wanted == "log_posterior" else np.exp(prior)
         return found, log_p
 
@@ -388,10 +453,11 @@ class TableClassifier(DiscreteClassifier, TableKind):
         if self._sharpness == 1.0 or not unknown.any():
             return found
         joint = self._model.look(self._params, Rows(others.features), "joint")[0]
+        joint = joined(joint, self._parts)
         joint = self._tempered(joint, self._before(cast(Blocks, others.features).parts))
         joint = joint if which is None else joint[which]
         if labels.evidence is not None:
-            joint = joint + labels.evidence[unknown]
+            joint = joint + labels.evidence[unknown][:, :: self._parts]
         p, log_p = normalize(joint)
         found[unknown] = np.where(np.isneginf(log_p)[:, None], found[unknown], p)
         return found
@@ -399,12 +465,13 @@ class TableClassifier(DiscreteClassifier, TableKind):
     # What is said of a column of text.
 
     def _said(
-        self, X: Prepared, group: Group, family: Family, params: Any, block: Any
+        self, X: Prepared, within: Array, group: Group, family: Family, params: Any, block: Any
     ) -> tuple[Any, list[tuple[str, str, Array]]]:
         text = self._text(group.columns[0])
         if text is None:
-            before, said = super()._said(X, group, family, params, block)
-            return before, [(name, value, self._sharpness * logs) for name, value, logs in said]
+            before, said = super()._said(X, within, group, family, params, block)
+            by = self._sharpness
+            return before, [(name, value, by * _mean(logs, within)) for name, value, logs in said]
         name = group.columns[0].name
         weight = self.text_weights_[name]
         log_prior, terms = text._terms(X.cells[name])
@@ -431,7 +498,14 @@ class TableClassifier(DiscreteClassifier, TableKind):
         self, column: Column, drawn: Array, labels: Any, rng: np.random.RandomState
     ) -> Array:
         text = self._text(column)
-        return drawn if text is None else text._drawn(labels, rng)
+        return drawn if text is None else text._drawn(labels // self._parts, rng)
+
+
+def _mean(logs: Array, within: Array) -> Array:
+    """Return the mean over the components of each class, of shape (K,), with 0 · -inf = 0."""
+    each = logs.reshape(within.shape)
+    parts = np.multiply(within, each, out=np.zeros(each.shape), where=within > 0)
+    return np.asarray(parts.sum(axis=1))
 
 
 class _Trial:
@@ -447,10 +521,17 @@ class _Trial:
         self.quick = alone(classifier, labels).set_params(
             tol=max(classifier.tol, 1e-3), warm_start=False, word_labels=None, init="labels"
         )
-        self.texts, self.tables = list(classifier.texts_.values()), tables
-        self.known = labels.known
-        self.weight, self.codes = weight, labels.codes
-        self.held = list(folds(np.where(weight > 0, labels.codes, -1), N_FOLDS))
+        self.texts, rows = list(classifier.texts_.values()), np.arange(len(weight))
+        unknown = np.flatnonzero(labels.unknown & (weight > 0))
+        if len(unknown) > MOST_ROWS:
+            some = unknown[np.linspace(0, len(unknown) - 1, MOST_ROWS).astype(np.intp)]
+            rows = np.sort(np.append(np.flatnonzero(~labels.unknown), some))
+            weight = np.where(labels.unknown, weight * len(unknown) / MOST_ROWS, weight)
+            tables = {cut: table[rows] for cut, table in tables.items()}
+        self.tables, self.known = tables, labels.known[rows]
+        self.weight, self.codes = weight[rows], labels.codes[rows]
+        self.held = list(folds(np.where(self.weight > 0, self.codes, -1), N_FOLDS))
+        self.hidden = [rows[held] for held in self.held]
         self.shares = np.full(len(labels.classes), 1.0 / len(labels.classes))
         self.judged: dict[Setting, Judged | None] = {}
 
@@ -467,7 +548,7 @@ class _Trial:
         joints = [judged.joints]
         for text in self.texts:
             rows, without, found, _ = text._hidden
-            assert np.array_equal(rows, np.concatenate(self.held))
+            assert np.array_equal(rows, np.concatenate(self.hidden))
             joints.append(np.maximum(without if supervised else found, -MOST)[:, :, None])
         one = np.ones(len(joints))
         judged = replace(judged, joints=np.concatenate(joints, axis=2))
@@ -479,13 +560,15 @@ class _Trial:
             return self.judged[setting]
         table, joints, priors, shares = self.tables[setting.bins], [], [], []
         quick = self.quick.set_params(
-            alpha=setting.alpha, unlabeled_weight=setting.unlabeled_weight
+            alpha=setting.alpha,
+            unlabeled_weight=setting.unlabeled_weight,
+            components_per_class=setting.components,
         )
         for model, new in without_rows(quick, table, self.known, self.weight, self.held):
             before = np.maximum(model._before(model._model.family.encode(new).parts), -MOST)
             joints.append((model.predict_joint_log_proba(new) - before)[:, :, None])
             if self.texts:
-                prior = np.maximum(model._params.class_log_prior, -MOST)
+                prior = np.maximum(model._log_prior, -MOST)
                 priors.append(np.broadcast_to(prior, before.shape))
             shares.append(model.label_distributions_.mean(axis=0))
         judged = Judged.of(joints, [self.codes[held] for held in self.held])

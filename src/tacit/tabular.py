@@ -104,7 +104,11 @@ class TableKind(EMEstimator):
                 "yes/no", Bernoulli(self._smoothing(), None), of["yes/no"], len(of["yes/no"])
             )
         for column in of.get("number", []):
-            yield Group(f"number {column.name}", Gaussian(self.var_smoothing), [column], 1)
+            yield Group(f"number {column.name}", self._normal(), [column], 1)
+
+    def _normal(self) -> Family:
+        """Return the family of a number that is not cut into bins."""
+        return Gaussian(self.var_smoothing)
 
     def _words(self, column: Column) -> Group:
         """Return the group of a column of text."""
@@ -267,21 +271,26 @@ class TableKind(EMEstimator):
             X = self._check_shape(row, reset=False)
             if X.shape[0] != 1:
                 raise ValueError(f"Expected one row to explain, got {X.shape[0]}.")
-            said, log_prior = [], self._before_cells()
+            within = self._within(X)
+            said, log_prior = [], self._before_cells(within)
             parts = zip(self._model.family.parts, self._params.features, X.blocks, strict=True)
             for group, (part, params, block) in zip(self._groups(), parts, strict=True):
-                before, terms = self._said(X, group, part.family, params, block)
+                before, terms = self._said(X, within, group, part.family, params, block)
                 log_prior = log_prior + before
                 said += terms
         return explanation(self._names(), log_prior, said, label, against)
 
-    def _before_cells(self) -> Array:
+    def _within(self, X: Prepared) -> Array:
+        """Return p(component | class, row) of one row, of shape (K, M): a class is one here."""
+        return np.ones((len(self._params.class_log_prior), 1))
+
+    def _before_cells(self, within: Array) -> Array:
         """Return what is said of each class before any cell is seen."""
         log_prior: Array = self._params.class_log_prior
         return log_prior
 
     def _said(
-        self, X: Prepared, group: Group, family: Family, params: Any, block: Any
+        self, X: Prepared, within: Array, group: Group, family: Family, params: Any, block: Any
     ) -> tuple[Any, list[tuple[str, str, Array]]]:
         """Return what a group says of each class before its cells are seen, and what each says."""
         places, own = terms(family, params, block)
@@ -338,7 +347,8 @@ class TableKind(EMEstimator):
         self, group: Group, family: Family, params: Any, statistics: Any, share: Array, n: int
     ) -> list[list[Feature]]:
         """Return what marks each class in the columns of a group."""
-        return marks(family, params, statistics, group.columns, share, n)
+        parts = len(share) // len(self._names())
+        return marks(family, params, statistics, group.columns, share, n, parts)
 
     def _as_rows(
         self, drawn: Array, labels: npt.NDArray[np.intp], rng: np.random.RandomState

@@ -161,6 +161,12 @@ class Moments(Centred):
 class Gaussian(Normal):
     """p(x | y) = prod_j N(x_j; mean_yj, variance_yj) (L "Gaussian Distribution").
 
+    Attributes
+    ----------
+    prior_rows : float
+        So many rows more has each class, that lie as wide around its mean as all rows do around
+        theirs: what smoothing is to categories. (The prior of the variance is an inverse gamma.)
+
     Examples
     --------
     >>> X = np.array([[1.0], [3.0], [np.nan]])
@@ -168,6 +174,8 @@ class Gaussian(Normal):
     >>> family.maximize(family.count(family.encode(X), np.ones((3, 1))))
     Params(mean=array([[2.]]), variance=array([[1.]]))
     """
+
+    prior_rows: float = 0.0
 
     def around(self, statistics: Moments) -> Self:
         """Sum around the means of the classes, unless they are near the pilot."""
@@ -246,6 +254,8 @@ class Gaussian(Normal):
         total = n.sum(axis=0)
         centre = ratio((n * mean).sum(axis=0), total, mean.mean(axis=0))
         everywhere = ratio((within + n * (mean - centre) ** 2).sum(axis=0), total, 1.0)
+        if self.prior_rows:
+            within, n = within + self.prior_rows * self.spread, n + self.prior_rows
         variance = ratio(within, n, everywhere) + self.noise
         if (variance <= 0).any():
             k, j = np.argwhere(variance <= 0)[0]
@@ -253,7 +263,14 @@ class Gaussian(Normal):
                 f"Feature {j} has no variance in class {k}, so that its density is infinite. Set "
                 "var_smoothing (in mixtures reg_covar) above 0, or leave the feature out."
             )
-        return Params(np.where(n > 0, mean, centre), variance)
+        return Params(np.where(statistics.weight > 0, mean, centre), variance)
+
+    def log_prior(self, params: Params) -> float:
+        """Return the log density of the variances: what the rows of the prior say of them."""
+        if not self.prior_rows:
+            return 0.0
+        squares = (self.spread + self.noise) / params.variance
+        return float(-0.5 * self.prior_rows * (np.log(params.variance) + squares).sum())
 
     def log_joint(self, params: Params, statistics: Moments) -> float:
         """Return the expected log-density of the cells, noise included."""
@@ -293,6 +310,7 @@ class Gaussian(Normal):
         """Check the sums."""
         super().check(statistics, K, d)
         check_is(statistics, Moments)
+        check_array("prior_rows", np.asarray(self.prior_rows, dtype=np.float64), (), least=0.0)
         check_array("weight", statistics.weight, (K, d), least=0.0)
         for name in ("pilot", "sums", "squares"):
             check_array(name, getattr(statistics, name), (K, d))

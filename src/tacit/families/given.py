@@ -28,6 +28,11 @@ class Total(Sums):
 class Given(Family):
     """log p(x | y) = x_y, up to a constant of the row: nothing is to be estimated.
 
+    Attributes
+    ----------
+    parts : int
+        How many components each class has, of which all is said alike.
+
     Examples
     --------
     >>> family = Given()
@@ -35,18 +40,21 @@ class Given(Family):
     array([[-0.11, -2.3 ]])
     """
 
+    parts: int = 1
+
     def encode(self, X: Any) -> Cells:
         """Take the evidence as it is."""
         return cells(X)
 
     def score(self, params: Any, features: Cells, fitting: bool = False) -> Array:
         """Return the evidence."""
-        return np.asarray(features.values)
+        return np.repeat(features.values, self.parts, axis=1)
 
     def count(self, features: Cells, weights: Any, params: Any = None) -> Total:
         """Return the expected evidence."""
-        product = weights.multiply(features.values) if sparse.issparse(weights) else None
-        return Total(float((weights * features.values if product is None else product).sum()))
+        scores = self.score(params, features)
+        product = weights.multiply(scores) if sparse.issparse(weights) else weights * scores
+        return Total(float(product.sum()))
 
     def maximize(self, statistics: Total) -> None:
         """Return nothing."""
@@ -72,7 +80,7 @@ class Given(Family):
     def check(self, statistics: Any, K: int, d: int) -> None:
         """Check that there is a column for each class."""
         check_is(statistics, Total)
-        if d != K or not np.isfinite(statistics.evidence):
+        if d * self.parts != K or not np.isfinite(statistics.evidence):
             raise ValueError(f"evidence has {d} columns: expected one for each of {K} classes")
 
     def check_params(self, params: Any) -> None:
