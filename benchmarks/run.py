@@ -7,6 +7,7 @@ and results.json, from which figure.py draws the figure of docs/performance.md.
 
 from __future__ import annotations
 
+import compileall
 import json
 import platform
 import statistics
@@ -247,6 +248,9 @@ def scaling(scale: float, turns: int) -> Iterator[Line]:
 def first_use(turns: int) -> Iterator[Line]:
     """Yield lines on the import and on a small fit."""
     peer = "sklearn.naive_bayes"
+    compileall.compile_dir(
+        Path(tacit.__file__).parent, quiet=2
+    )  # as an installer has done for both
 
     def importing(module: str) -> Work:
         command = [sys.executable, "-c", f"import {module}"]
