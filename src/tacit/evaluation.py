@@ -185,10 +185,10 @@ class Weighed(NamedTuple):
         """The loss of all rows."""
         return float(self.losses.sum())
 
-    def beats(self, other: Weighed, margin: float = 0.0, errors: float = 1.0) -> bool:
-        """Return whether the loss is less by a margin, and by more than so many standard errors."""
+    def beats(self, other: Weighed, margin: float = 0.0) -> bool:
+        """Return whether the loss is less by a margin, and by more than a standard error."""
         less = other.losses - self.losses
-        return bool(less.sum() > max(margin, errors * np.sqrt(len(less)) * less.std()))
+        return bool(less.sum() > max(margin, np.sqrt(len(less)) * less.std()))
 
 
 @dataclass(frozen=True)

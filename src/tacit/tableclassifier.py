@@ -47,9 +47,8 @@ UNTRIED = 0.1
 # Of more rows without a label than this, some stand for all while something is tried.
 MOST_ROWS = 20_000
 # Nats by which hidden labels must speak against what is usual (alpha = 1, numbers in bins), and for
-# rows without a label and more components; and standard errors by which they must for these.
+# rows without a label and more components.
 MARGIN = 1.0
-ERRORS = 2.0
 
 
 class Setting(NamedTuple):
@@ -373,7 +372,7 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
                 part = setting.unlabeled_weight > 0
                 least[part] = min(least.get(part, one), one, key=lambda found: found.loss)
             place = int(np.argmin([one.loss for one in tried]))
-            if tried[place].beats(best, MARGIN, ERRORS):
+            if tried[place].beats(best, MARGIN):
                 chosen, best = settings[place], tried[place]
             elif components != parts:
                 break
