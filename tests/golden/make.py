@@ -56,6 +56,9 @@ def main() -> None:
         "table": tacit.TableClassifier(texts="counted"),
         "groups": tacit.TableMixture(2, alpha=1.0, random_state=0),
         "texts": tacit.TableClassifier(kinds={"text": "text"}),
+        "parts": tacit.TableClassifier(
+            kinds={"text": "text"}, components_per_class=2, numbers="normal", random_state=0
+        ),
         "words": tacit.TableClassifier(kinds={"text": "text"}, word_labels={"goal": "sport"}),
     }.items():
         keep("table" if name == "groups" else name, model.fit(TABLE, labels), rows)
