@@ -49,6 +49,7 @@ def test_a_class_of_two_topics_is_found(name, labels):
     assert model.classes_.tolist() == ["inner", "outer"]
     assert model.label_distributions_.shape == (180, 2)
     np.testing.assert_allclose(model.label_distributions_.sum(axis=1), 1.0)
+    assert (model.label_distributions_[[name is not None for name in y]].max(axis=1) == 1).all()
     assert (model.predict(X) == NAMES).mean() > 0.95
     assert (model.transduction_ == NAMES).mean() > 0.95
     assert (np.diff(model.trace_) > -1e-8 * np.abs(model.trace_[1:])).all()
@@ -181,6 +182,7 @@ def test_columns_of_a_table_that_hang_together(tmp_path):
     model = tacit.TableClassifier(random_state=0).fit(table, y)
     assert model.components_per_class_ > 1
     assert (model.transduction_ == names).mean() > 0.98
+    assert (model.label_distributions_[:150].max(axis=1) == 1).all()
     plain = tacit.TableClassifier(random_state=0, components_per_class=1).fit(table, y)
     assert plain.components_per_class_ == 1
     assert (plain.transduction_[150:] == names[150:]).mean() < 0.7

@@ -20,7 +20,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from tacit import engine
 from tacit.evaluation import Weighed, alone, weighed
 from tacit.labels import Labels
-from tacit.numerics import Array
+from tacit.numerics import Array, ratio
 from tacit.rows import Rows
 from tacit.starts import cut
 from tacit.supervision import Classifier
@@ -72,7 +72,9 @@ class ComponentClassifier(Classifier):
     def _distributions(
         self, labels: Labels, others: Rows, which: npt.NDArray[np.intp] | None
     ) -> Array:
-        return joined(super()._distributions(labels, others, which), self._parts, "posterior")
+        found = joined(super()._distributions(labels, others, which), self._parts, "posterior")
+        # What is known is known exactly, whatever the rounding of a sum.
+        return found if self._parts == 1 else ratio(found, found.sum(axis=1, keepdims=True), 0.0)
 
     def _found(self, X: Any, labels: Labels, weight: Array) -> int:
         """Return the number of components under which hidden labels are most probable."""

@@ -107,6 +107,7 @@ def describe(
         facts["labelled"] = sum(label is not None for label in labels)
         given = Counter(label for label in labels if label is not None)
         facts["classes"] = {str(name): given[name] for name in classes}
+        facts["components"] = model.components_per_class_
     else:
         facts["shares"] = {str(k): float(w) for k, w in enumerate(model.weights_)}
     facts |= {
@@ -144,7 +145,9 @@ def _rows(facts: Mapping[str, Any]) -> list[str]:
 
 def _classes(facts: Mapping[str, Any]) -> list[str]:
     counts = [f"{_short(name)} {count:,}" for name, count in facts["classes"].items()]
-    return [_listed(counts)]
+    components = facts.get("components", 1)
+    each = f"each a mixture of {components}, as columns hang together within a class"
+    return [_listed(counts), *([each] if components > 1 else [])]
 
 
 def _listed(items: Sequence[str]) -> str:
