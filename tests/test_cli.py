@@ -144,6 +144,23 @@ def test_cluster(table, tmp_path):
     assert "cluster_probability" in done.stdout.splitlines()[0]
 
 
+def test_columns_that_hang_together(tmp_path):
+    rng, path, model = np.random.default_rng(0), tmp_path / "valves.csv", tmp_path / "model"
+    valve, pump = rng.integers(0, 2, (2, 300))
+    state = np.where(valve == pump, "ok", "fault")
+    shown = np.where(np.arange(300) < 100, state, "")
+    columns = {"valve": np.array(["open", "shut"])[valve], "pump": np.array(["on", "off"])[pump]}
+    pl.DataFrame({**columns, "state": shown}).write_csv(path)
+    done = call("fit", path, "--label", "state", "-o", model)
+    assert "each a mixture of" in done.stderr
+    shares = json.loads(call("inspect", model, "--json").stdout)["shares"]
+    assert set(shares) == {"fault", "ok"}
+    assert sum(shares.values()) == pytest.approx(1.0)
+    facts = json.loads(call("evaluate", path, "--label", "state", "--json").stdout)
+    assert facts["supervised"]["accuracy"] > 0.9
+    assert facts["em"]["accuracy"] > 0.9
+
+
 def test_evaluate(table):
     facts = json.loads(run("evaluate", table, "-l", "topic", "--json").stdout)
     assert facts["supervised"]["rows"] == facts["em"]["rows"] == 20

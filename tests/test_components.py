@@ -246,3 +246,48 @@ def test_some_rows_stand_for_many_while_something_is_tried(texts, monkeypatch):
     assert model.components_per_class_ > 1
     assert (model.transduction_ == names).mean() > 0.98
     assert model.label_distributions_.shape == (900, 2)
+
+
+@pytest.mark.parametrize("case", ["named", "all labelled", "no weight", "evidence", "words"])
+def test_a_class_that_no_row_belongs_to(case):
+    table, names, y = exclusive_or(200, 80)
+    settings, weight = {"classes": ["nobody", "other", "same"]}, None
+    if case == "all labelled":
+        y = names
+    elif case == "no weight":
+        y[:3], weight = "nobody", np.where(np.arange(200) < 3, 0.0, 1.0)
+    elif case == "evidence":
+        known = [name is not None for name in y]
+        y = np.where(
+            np.array(known)[:, None], np.array(["nobody", "other", "same"]) == y[:, None], 1
+        )
+    elif case == "words":
+        settings = {"word_labels": {"hockey": "nobody"}, "kinds": {"text": "text"}}
+        table["text"] = ["hockey", "goal", "violin", "the cello"] * 50
+    for parts in ("auto", 2):
+        model = tacit.TableClassifier(random_state=0, components_per_class=parts, **settings)
+        model.fit(table, y, sample_weight=weight)
+        assert model.classes_.tolist() == ["nobody", "other", "same"]
+        assert np.isfinite(model.predict_proba(table)).all()
+
+
+def test_ctrl_c_before_the_rounds_leaves_the_model(monkeypatch):
+    table, _, y = exclusive_or(200, 80)
+    model = tacit.TableClassifier(random_state=0, components_per_class=1).fit(table, y)
+    before = model.predict_proba(table)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tacit.TableClassifier, "_whole", stop)
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(components_per_class=3, unlabeled_weight=1.0).fit(table, y)
+    monkeypatch.undo()
+    model.set_params(components_per_class=1)
+    np.testing.assert_array_equal(model.predict_proba(table), before)
+    batches = tacit.TableClassifier(random_state=0)
+    monkeypatch.setattr(tacit.TableClassifier, "_check_shape", stop)
+    with pytest.raises(KeyboardInterrupt):
+        batches.partial_fit(table, y, classes=["other", "same"])
+    monkeypatch.undo()
+    assert batches.fit(table, y).components_per_class_ > 1

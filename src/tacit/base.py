@@ -56,7 +56,7 @@ def fit_context(method: Method) -> Method:
         try:
             with blas, engine.kernel_threads(self.n_jobs), engine.scan_once():
                 result = method(self, X, *args, **kwargs)
-        except Exception:  # what was fitted before is still there
+        except BaseException:  # Ctrl-C too: what was fitted before is still there
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
@@ -264,7 +264,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             chunks[0] = replace(chunks[0], known=fixed)
         n_starts = 1
         if chunks and previous is None and starts.is_random(init, labels, weight):
-            n_starts = self.n_init
+            n_starts = self._n_starts()
         report = Reporter(self, data, n_starts)
         keeper = Keeper(self, X, labels, weight)
         saved = keeper.take_up(model, len(labels.classes), X.shape[1])
@@ -344,6 +344,10 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
                 ConvergenceWarning,
                 stacklevel=5,  # the caller of fit, behind its decorators
             )
+
+    def _n_starts(self) -> int:
+        """Return how often a fit starts, where a start is drawn at random."""
+        return self.n_init
 
     def _exchangeable(self) -> bool:
         """Return whether the classes have no names, so that their order is ours to choose."""

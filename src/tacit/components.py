@@ -91,13 +91,17 @@ class ComponentClassifier(Classifier):
         self, X: Any, labels: Labels, weight: Array
     ) -> Callable[[Any, int, np.random.RandomState], Array]:
         """Return a start: each class, as the model of one component finds it, is cut in parts."""
-        posterior = np.eye(len(labels.classes))[labels.codes]
-        if not (labels.codes >= 0).all():
-            whole = self._whole(labels).fit(X, labels.known, sample_weight=weight)
-            posterior = whole.label_distributions_
+        if (labels.codes >= 0).all():
+            posterior: Array = np.eye(len(labels.classes)).take(labels.codes, axis=0)
+        else:
+            whole = self._whole(labels)
+            try:
+                posterior = whole.fit(X, labels.known, sample_weight=weight).label_distributions_
+            except KeyboardInterrupt:  # what the copy has found is of no use to anybody
+                raise KeyboardInterrupt from None
 
         def start(rows: Any, parts: int, rng: np.random.RandomState) -> Array:
-            return cut(rows, posterior, parts // posterior.shape[1], rng)
+            return cut(rows, posterior, weight, parts // posterior.shape[1], rng)
 
         return start
 

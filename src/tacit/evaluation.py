@@ -29,6 +29,7 @@ __all__ = [
     "bounded",
     "cross_validate",
     "folds",
+    "judge_alone",
     "weighed",
     "without_rows",
 ]
@@ -317,6 +318,31 @@ def weighed(classifier: Any, X: Any, labels: Labels, weight: Array) -> Weighed |
     joints = [model.predict_joint_log_proba(new)[:, :, None] for model, new in fits]
     judged, one = Judged.of(joints, [labels.codes[rows] for rows in held]), np.ones(1)
     return None if judged is None else judged.pooled(one > 0, one, one, judged.shares)
+
+
+def judge_alone(
+    classifier: Any, X: Any, labels: Labels, n_folds: int = N_FOLDS, seed: int = 0
+) -> Evaluation | None:
+    """Fit to rows with a label alone, without those of each fold, and judge what is said of these.
+
+    What `cross_validate` says is compared with it; parameters and result are the same.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> from tacit.labels import encode
+    >>> X = np.array([[1.0], [1.1], [0.9], [3.0], [3.1], [2.9], [3.2]])
+    >>> judge_alone(tacit.GaussianNB(), X, encode([0, 0, 0, 1, 1, 1, None])).accuracy
+    1.0
+    """
+    rows = np.flatnonzero(labels.codes >= 0)
+    codes, model = labels.codes[rows], alone(classifier, labels)
+    held = list(folds(codes, n_folds, seed))
+    if not held:
+        return None
+    fits = without_rows(model, X[rows], codes, np.ones(len(rows)), held)
+    p = [model.predict_proba(new) for model, new in fits]
+    return Evaluation.of(np.concatenate(p), codes[np.concatenate(held)])
 
 
 def cross_validate(

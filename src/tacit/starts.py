@@ -69,7 +69,10 @@ def responsibilities(
         start[ruled_out] = np.exp(labels.log_evidence())[ruled_out]
     start /= start.sum(axis=1, keepdims=True)
     if not isinstance(init, str):
-        _refuse_symmetry(start[:, unnamed], weight > 0, labels.classes[unnamed])
+        used = weight > 0
+        ever = np.isfinite(labels.log_evidence()[used]).sum(axis=0)  # rows that can be theirs
+        unnamed = unnamed[ever[unnamed] > 0]
+        _refuse_symmetry(start[:, unnamed], used, labels.classes[unnamed])
         return start
     start[unknown] = 0.0
     if not weight[unknown].any():
@@ -97,21 +100,29 @@ def _refuse_symmetry(start: Array, used: npt.NDArray[np.bool_], names: npt.NDArr
         )
 
 
-def cut(X: Any, posterior: Array, parts: int, rng: np.random.RandomState) -> Array:
+# What a class has of each row at the start if none belongs to it.
+LITTLE = 1e-3
+
+
+def cut(X: Any, posterior: Array, weight: Array, parts: int, rng: np.random.RandomState) -> Array:
     """Return responsibilities of parts of classes, cut by the place of rows on a random line.
 
-    Most of a row goes to the part that it lies in, and no part is without any row.
+    Most of a row goes to the part that it lies in, and no part is without any row: a class that no
+    row belongs to has next to nothing of all of them.
 
     Examples
     --------
     >>> X, rng = np.array([[1.0], [2.0], [8.0], [9.0]]), np.random.RandomState(0)
-    >>> cut(X, np.ones((4, 1)), 2, rng).round(2).tolist()
+    >>> cut(X, np.ones((4, 1)), np.ones(4), 2, rng).round(2).tolist()
     [[0.9, 0.1], [0.9, 0.1], [0.1, 0.9], [0.1, 0.9]]
     """
     order = np.argsort(_places(X, rng), kind="stable")
-    below = np.cumsum(posterior[order], axis=0) - posterior[order] / 2
+    belongs = posterior[weight > 0].max(axis=0) > LITTLE
+    posterior = np.where(belongs, posterior, LITTLE)
+    mass = posterior[order] * weight[order, None]
+    below = np.cumsum(mass, axis=0) - mass / 2
     part = np.empty(posterior.shape)
-    part[order] = np.minimum(parts * below / np.maximum(posterior.sum(axis=0), 1e-300), parts - 1)
+    part[order] = np.minimum(parts * below / mass.sum(axis=0), parts - 1)
     own = part.astype(np.intp)[:, :, None] == np.arange(parts)
     share = np.where(own, 0.9, 0.1 / (parts - 1))
     return np.asarray((posterior[:, :, None] * share).reshape(len(posterior), -1))

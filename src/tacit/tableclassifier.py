@@ -44,6 +44,10 @@ ALPHAS = (1.0, 0.1, 0.01, 0.001)
 WEIGHTS = (0.1, 1.0)
 COMPONENTS = (2, 3, 5)
 UNTRIED = 0.1
+# Components are found from so many starts in the end, and smoothed by no less than this: without
+# smoothing, what a component begins with is all that it will ever have.
+STARTS = 5
+LEAST_ALPHA = 0.1
 # Of more rows without a label than this, some stand for all while something is tried.
 MOST_ROWS = 20_000
 # Nats by which hidden labels must speak against what is usual (alpha = 1, numbers in bins), and for
@@ -96,7 +100,8 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
     components_per_class : int or "auto", default="auto"
         Of how many components each class is a mixture, each with distributions of its own: within
         one, columns are independent, within the class they need not be. "auto" is 1, 2, 3 or 5; 1
-        if no label can be hidden.
+        if no label can be hidden. `class_count_` and `class_log_prior_` have an entry for each
+        component, those of a class one after the other.
     unlabeled_weight : float or "auto", default="auto"
         Weight of each row of whose label nothing is known; 0 leaves them out of the fit. "auto" is
         0, 0.1 or 1; 0.1 if no label can be hidden, or there are only those of words. Unless it is
@@ -320,7 +325,11 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         return parts, prior, init
 
     def _found(self, X: Prepared, labels: Labels, weight: Array) -> int:
-        return self.components_per_class_  # which is settled with all else
+        return self._parts  # which is settled with all else
+
+    def _n_starts(self) -> int:
+        settled = self.components_per_class == "auto" and self._parts > 1
+        return max(self.n_init, STARTS) if settled else self.n_init
 
     def _whole(self, labels: Labels) -> Self:
         whole: Self = super()._whole(labels).set_params(alpha=self.alpha_, word_labels=None)
@@ -363,10 +372,12 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         tried = [trial(setting) for setting in settings]
         place = int(np.argmin([tried[0].loss - MARGIN, *(one.loss for one in tried[1:])]))
         chosen, best = settings[place], tried[place]
+        least_alpha = LEAST_ALPHA if self.alpha == "auto" else 0.0
         least: dict[bool, Weighed] = {False: best}  # by whether rows without a label take part
         for components in (parts, *more):
             weights = (0.0, *WEIGHTS) if unknown else (0.0,)
-            settings = [Setting(*chosen[:2], given, components) for given in weights]
+            alpha = chosen.alpha if components == parts else max(chosen.alpha, least_alpha)
+            settings = [Setting(alpha, chosen.bins, given, components) for given in weights]
             tried = [trial(setting) for setting in settings]
             for setting, one in zip(settings, tried, strict=True):
                 part = setting.unlabeled_weight > 0
@@ -563,13 +574,15 @@ class _Trial:
             unlabeled_weight=setting.unlabeled_weight,
             components_per_class=setting.components,
         )
-        for model, new in without_rows(quick, table, self.known, self.weight, self.held):
+        fits = without_rows(quick, table, self.known, self.weight, self.held)
+        for held, (model, new) in zip(self.held, fits, strict=True):
             before = np.maximum(model._before(model._model.family.encode(new).parts), -MOST)
             joints.append((model.predict_joint_log_proba(new) - before)[:, :, None])
             if self.texts:
                 prior = np.maximum(model._log_prior, -MOST)
                 priors.append(np.broadcast_to(prior, before.shape))
-            shares.append(model.label_distributions_.mean(axis=0))
+            rest = np.delete(self.weight, held)
+            shares.append(np.average(model.label_distributions_, axis=0, weights=rest))
         judged = Judged.of(joints, [self.codes[held] for held in self.held])
         if judged is not None and priors:
             judged = replace(judged, before=np.concatenate(priors))

@@ -166,7 +166,7 @@ def inspect(
         if facts["rounds"] is not None:
             facts |= {"converged": found.converged_, "objective": found.objective_}
         if isinstance(found, TableClassifier):
-            shares = np.exp(found.class_log_prior_)
+            shares = np.exp(found._log_prior)
             names = found.classes_.tolist()
             facts["shares"] = dict(zip(map(str, names), shares.tolist(), strict=True))
         elif isinstance(found, TableMixture):

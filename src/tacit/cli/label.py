@@ -45,7 +45,7 @@ from tacit.cli.options import (
     Words,
 )
 from tacit.cli.talk import command, fitted, report
-from tacit.evaluation import cross_validate
+from tacit.evaluation import cross_validate, judge_alone
 from tacit.files import check_target
 from tacit.labels import encode
 from tacit.report import columns_facts, describe, evaluation_facts
@@ -229,9 +229,8 @@ def evaluate(
         "columns": columns_facts(table.columns, data.features),
     }
     best = ("", -1.0)
-    for name, weight in (("supervised", 0.0), ("em", "auto")):
-        own = model.set_params(unlabeled_weight=weight)
-        found = cross_validate(own, table, labels, n_folds=folds, seed=seed)
+    for name, judge in (("supervised", judge_alone), ("em", cross_validate)):
+        found = judge(model, table, labels, n_folds=folds, seed=seed)
         if found is None:
             raise ValueError(
                 f"{input}: every class has one label only, so that none can be hidden. Label more."
