@@ -248,9 +248,8 @@ def scaling(scale: float, turns: int) -> Iterator[Line]:
 def first_use(turns: int) -> Iterator[Line]:
     """Yield lines on the import and on a small fit."""
     peer = "sklearn.naive_bayes"
-    compileall.compile_dir(
-        Path(tacit.__file__).parent, quiet=2
-    )  # as an installer has done for both
+    # An installer compiles what it installs, as it has done for the peer.
+    compileall.compile_dir(Path(tacit.__file__).parent, quiet=2)
 
     def importing(module: str) -> Work:
         command = [sys.executable, "-c", f"import {module}"]

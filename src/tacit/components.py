@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
+from scipy.special import entr, logsumexp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from tacit import engine
@@ -25,7 +25,7 @@ from tacit.rows import Rows
 from tacit.starts import cut
 from tacit.supervision import Classifier
 
-__all__ = ["MOST_PARTS", "ComponentClassifier", "joined"]
+__all__ = ["MOST_PARTS", "ComponentClassifier", "joined", "log_of_parts", "mean_of_parts"]
 
 # Components that "auto" tries at most.
 MOST_PARTS = 5
@@ -43,6 +43,35 @@ def joined(table: Array, components: int, wanted: engine.Wanted = "joint") -> Ar
         return table
     each = table.reshape(len(table), -1, components)
     return np.asarray(each.sum(axis=2) if wanted == "posterior" else logsumexp(each, axis=2))
+
+
+def mean_of_parts(logs: Array, within: Array) -> Array:
+    """Return means over the components of each class, of `logs` of shape (..., K M).
+
+    `within` is p(component | class), of shape (K, M), and 0 · -inf = 0.
+
+    Examples
+    --------
+    >>> mean_of_parts(np.array([-1.0, -3.0, -2.0, -np.inf]), np.array([[0.5, 0.5], [1.0, 0.0]]))
+    array([-2., -2.])
+    """
+    each = logs.reshape(*logs.shape[:-1], *within.shape)
+    parts = np.multiply(within, each, out=np.zeros(each.shape), where=within > 0)
+    return np.asarray(parts.sum(axis=-1))
+
+
+def log_of_parts(log_prior: Array, within: Array) -> Array:
+    """Return what is said of each class before a row is seen, so that what its cells say adds up.
+
+    log sum_m p_m is the mean of log p_m by w = p / sum p, and the entropy of w. So the log p of a
+    class is the sum of such means: of the cells, and this one, of the prior, with the entropy.
+
+    Examples
+    --------
+    >>> log_of_parts(np.log([0.2, 0.2, 0.6, 1e-300]), np.array([[0.5, 0.5], [1.0, 0.0]]))
+    array([-0.91629073, -0.51082562])
+    """
+    return np.asarray(mean_of_parts(log_prior, within) + entr(within).sum(axis=1))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -116,6 +145,11 @@ class ComponentClassifier(Classifier):
     @property
     def _parts(self) -> int:
         return getattr(self, "components_per_class_", 1)
+
+    @property
+    def _log_prior(self) -> Array:
+        """Log p(y), of shape (K,)."""
+        return np.asarray(joined(self._params.class_log_prior[None, :], self._parts)[0])
 
     def _check_batches(self) -> None:
         if self.components_per_class != 1 or self._parts != 1:

@@ -10,13 +10,12 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import entr
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from tacit import engine
 from tacit.columns import Column
-from tacit.components import ComponentClassifier, joined
+from tacit.components import ComponentClassifier, joined, log_of_parts, mean_of_parts
 from tacit.evaluation import (
     MOST,
     N_FOLDS,
@@ -409,8 +408,7 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         return normalize(np.where(never, 0.0, joint))[0]
 
     def _before_cells(self, within: Array) -> Array:
-        # log sum_m p_m = sum_m w_m log p_m + the entropy of w, where w = p / sum p: it adds up.
-        log_prior = _mean(super()._before_cells(within), within) + entr(within).sum(axis=1)
+        log_prior = log_of_parts(super()._before_cells(within), within)
         before = self._log_prior if self.texts_ else np.zeros(len(log_prior))
         return self._tempered(log_prior, before)
 
@@ -424,11 +422,6 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
             if isinstance(group.family, Given)
         ]
         return np.asarray(sum(said, self._log_prior[None, :]))
-
-    @property
-    def _log_prior(self) -> Array:
-        """Return log p(y)."""
-        return np.asarray(joined(self._params.class_log_prior[None, :], self._parts)[0])
 
     @property
     def _sharpness(self) -> float:
@@ -481,7 +474,8 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         if text is None:
             before, said = super()._said(X, within, group, family, params, block)
             by = self._sharpness
-            return before, [(name, value, by * _mean(logs, within)) for name, value, logs in said]
+            means = (by * mean_of_parts(logs, within) for _, _, logs in said)
+            return before, [(*of[:2], mean) for of, mean in zip(said, means, strict=True)]
         name = group.columns[0].name
         weight = self.text_weights_[name]
         log_prior, terms = text._terms(X.cells[name])
@@ -509,13 +503,6 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
     ) -> Array:
         text = self._text(column)
         return drawn if text is None else text._drawn(labels // self._parts, rng)
-
-
-def _mean(logs: Array, within: Array) -> Array:
-    """Return the mean over the components of each class, of shape (K,), with 0 · -inf = 0."""
-    each = logs.reshape(within.shape)
-    parts = np.multiply(within, each, out=np.zeros(each.shape), where=within > 0)
-    return np.asarray(parts.sum(axis=1))
 
 
 class _Trial:

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import entr, logsumexp
+from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from tacit.classifiers import MultinomialNB
-from tacit.components import joined
+from tacit.components import log_of_parts, mean_of_parts
 from tacit.evaluation import N_FOLDS, Evaluation, Judged, UnlabeledHelp, Weighed, folds
 from tacit.labels import Labels
 from tacit.numerics import Array, log, normalize
@@ -108,22 +108,16 @@ class Member:
     @property
     def log_shares(self) -> Array:
         """The log of the shares of the classes, (K,)."""
-        parts, prior = self.model._parts, self.model.class_log_prior_
-        return np.asarray(joined(prior[None, :], parts)[0])
+        return self.model._log_prior
 
     def terms(self, row: Any) -> tuple[Array, Array]:
-        """Return what is said of each class before a row is seen, and by each of its words.
-
-        A sum over components is that of their logs by the posterior, and its entropy.
-        """
+        """Return what is said of each class before a row is seen, and by each of its words."""
         said = row.data[:, None] * self.model.feature_log_prob_.T[row.indices]
         before, K = self.model.class_log_prior_, len(self.model.classes_)
         if self.model._parts == 1:
             return before, said
-        parts = (before + said.sum(axis=0)).reshape(K, -1)
-        p, _ = normalize(parts)
-        before = (p * before.reshape(K, -1)).sum(axis=1) + entr(p).sum(axis=1)
-        return before, (said.reshape(len(said), K, -1) * p).sum(axis=2)
+        within = normalize((before + said.sum(axis=0)).reshape(K, -1))[0]
+        return log_of_parts(before, within), mean_of_parts(said, within)
 
     @property
     def log_p(self) -> Array:
