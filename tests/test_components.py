@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 from sklearn.base import clone
 
 import tacit
-from tacit import tableclassifier
+from modelfiles import GOLDEN
+from tacit import settling
 from tacit.components import joined
 
 RNG = np.random.default_rng(0)
@@ -241,7 +244,7 @@ def test_some_rows_stand_for_many_while_something_is_tried(texts, monkeypatch):
             " ".join(rng.choice([name, "the", "a", "of"], 4, p=[0.1, 0.3, 0.3, 0.3]))
             for name in names
         ]
-    monkeypatch.setattr(tableclassifier, "MOST_ROWS", 200)
+    monkeypatch.setattr(settling, "MOST_ROWS", 200)
     model = tacit.TableClassifier(random_state=0).fit(table, y)
     assert model.components_per_class_ > 1
     assert (model.transduction_ == names).mean() > 0.98
@@ -291,3 +294,34 @@ def test_ctrl_c_before_the_rounds_leaves_the_model(monkeypatch):
         batches.partial_fit(table, y, classes=["other", "same"])
     monkeypatch.undo()
     assert batches.fit(table, y).components_per_class_ > 1
+
+
+def test_shares_in_trials_are_those_of_all_rows(monkeypatch):
+    """Labelled rows are half of either class, the others are nearly all of one."""
+    rng = np.random.default_rng(5)
+    k = (rng.random(2000) < np.where(np.arange(2000) < 200, 0.5, 0.1)).astype(int)
+    guess = np.where(rng.random((4, 2000)) < 0.8, k, rng.integers(0, 2, (4, 2000)))
+    table = {f"c{j}": np.array(["no", "yes"])[cells].tolist() for j, cells in enumerate(guess)}
+    y, found = np.where(np.arange(2000) < 200, k, -1), []
+    judge = settling.Trial.tells
+
+    def tells(trial, setting):
+        told = judge(trial, setting)
+        found.append(trial.shares)
+        return told
+
+    monkeypatch.setattr(settling.Trial, "tells", tells)
+    for most in (10**6, 200):
+        monkeypatch.setattr(settling, "MOST_ROWS", most)
+        tacit.TableClassifier(random_state=0, missing_label=-1).fit(table, y)
+    np.testing.assert_allclose(found[1], found[0], atol=0.04)
+    assert found[1][1] < 0.25
+
+
+def test_a_file_from_before_components_warms_up():
+    path = next(path for path in GOLDEN if path.name == "texts-TableClassifier.safetensors")
+    model = tacit.load(path).set_params(warm_start=True)
+    assert not hasattr(model, "components_per_class_")
+    rows = json.loads((path.parent / "expected.json").read_text())[path.name]["X"]
+    model.fit(rows, ["sport", "music", None, "sport"])
+    assert model.components_per_class_ == 1

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,51 +15,21 @@ from sklearn.utils.validation import check_is_fitted
 from tacit import engine
 from tacit.columns import Column
 from tacit.components import ComponentClassifier, joined, log_of_parts, mean_of_parts
-from tacit.evaluation import (
-    MOST,
-    N_FOLDS,
-    Judged,
-    UnlabeledHelp,
-    Weighed,
-    alone,
-    folds,
-    without_rows,
-)
+from tacit.evaluation import UnlabeledHelp
 from tacit.explain import Feature
 from tacit.families import Family, Gaussian, Given
 from tacit.labels import Labels, all_classes
 from tacit.numerics import Array, log, log_normalize, normalize
 from tacit.rows import Blocks, Rows
+from tacit.settling import COMPONENTS, UNTRIED, Setting, settle
 from tacit.supervision import DiscreteClassifier
 from tacit.tabular import Group, Prepared, TableKind
 from tacit.texts import TextClassifier
 
 __all__ = ["TableClassifier"]
 
-# What is tried: smoothing, and weights of rows without a label; and the weight where nothing can be
-# tried.
-ALPHAS = (1.0, 0.1, 0.01, 0.001)
-WEIGHTS = (0.1, 1.0)
-COMPONENTS = (2, 3, 5)
-UNTRIED = 0.1
-# Components are found from so many starts in the end, and smoothed by no less than this: without
-# smoothing, what a component begins with is all that it will ever have.
+# Components are found from so many starts in the end.
 STARTS = 5
-LEAST_ALPHA = 0.1
-# Of more rows without a label than this, some stand for all while something is tried.
-MOST_ROWS = 20_000
-# Nats by which hidden labels must speak against what is usual (alpha = 1, numbers in bins), and for
-# rows without a label and more components.
-MARGIN = 1.0
-
-
-class Setting(NamedTuple):
-    """What is settled: smoothing, bins or not, the weight of unlabelled rows, components."""
-
-    alpha: float
-    bins: bool
-    unlabeled_weight: float
-    components: int
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -277,7 +246,8 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
     ) -> tuple[Prepared, float]:
         given, batches = self.unlabeled_weight, self.__dict__.pop("_batches", False)
         if not first or self._warm:  # what was settled stays
-            return X, self.unlabeled_weight_ if given == "auto" else float(given)
+            was = getattr(self, "unlabeled_weight_", 1.0)  # which old files do not have
+            return X, was if given == "auto" else float(given)
         for name in ("unlabeled_help_", "_cut_short"):  # what a fit before left
             self.__dict__.pop(name, None)
         self.temperature_ = 1.0
@@ -298,7 +268,11 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
                 setting = setting._replace(unlabeled_weight=float(given) if known else untried)
             elif known:
                 more = () if batches or self.components_per_class != "auto" else COMPONENTS
-                setting = self._settle(X, labels, weight, parts, more)
+                found = settle(self, X, labels, weight, Setting(*setting[:2], 0.0, parts), more)
+                setting, self.temperature_ = found.setting, found.temperature
+                self.text_weights_ = found.text_weights
+                if found.help is not None:
+                    self.unlabeled_help_ = found.help
                 X = self._cut(X, setting.bins)
         except KeyboardInterrupt:  # what is found at once is better than nothing
             self._cut_short = True
@@ -338,66 +312,6 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         if self.components_per_class not in (1, "auto") or self._parts != 1:
             raise ValueError("partial_fit needs components_per_class=1: use fit on all rows.")
         self._batches = True
-
-    def _settle(
-        self,
-        X: Prepared,
-        labels: Labels,
-        weight: Array,
-        parts: int,
-        more: Sequence[int],
-    ) -> Setting:
-        """Choose a setting, and set the temperature and the weights of texts, by hidden labels."""
-        kinds = {c.kind for c in X.columns if c.name not in self.texts_ and c.kind != "out"}
-        unknown, usual = bool(labels.unknown.any()), self.numbers != "normal"
-        texts = list(self.texts_.values())
-        if not kinds and len(texts) == 1:  # which has settled all there is
-            if unknown:
-                self.unlabeled_help_ = texts[0].unlabeled_help_
-            return Setting(self.alpha_, usual, texts[0].unlabeled_help_.weight, parts)
-        bins = [True, False] if self.numbers == "auto" and "number" in kinds else [usual]
-        counted = ("number" in kinds and any(bins)) or kinds & {"category", "yes/no"}
-        alphas = ALPHAS if self.alpha == "auto" and counted else [self.alpha_]
-        settings = [Setting(alpha, cut, 0.0, parts) for cut, alpha in product(bins, alphas)]
-        # What texts say of rows without a label, hidden labels have taught them: it is left out.
-        none = [np.zeros_like(block) for block in X.blocks[: len(texts)]]
-        plain = replace(X, blocks=(*none, *X.blocks[len(texts) :]))
-        trial = _Trial(self, {cut: self._cut(plain, cut) for cut in bins}, labels, weight)
-        if not trial.tells(settings[0]):
-            given = UNTRIED if unknown else 0.0
-            if unknown:
-                self.unlabeled_help_ = UnlabeledHelp(None, None, given)
-            return Setting(self.alpha_, usual, given, parts)
-        tried = [trial(setting) for setting in settings]
-        place = int(np.argmin([tried[0].loss - MARGIN, *(one.loss for one in tried[1:])]))
-        chosen, best = settings[place], tried[place]
-        least_alpha = LEAST_ALPHA if self.alpha == "auto" else 0.0
-        least: dict[bool, Weighed] = {False: best}  # by whether rows without a label take part
-        for components in (parts, *more):
-            weights = (0.0, *WEIGHTS) if unknown else (0.0,)
-            alpha = chosen.alpha if components == parts else max(chosen.alpha, least_alpha)
-            settings = [Setting(alpha, chosen.bins, given, components) for given in weights]
-            tried = [trial(setting) for setting in settings]
-            for setting, one in zip(settings, tried, strict=True):
-                part = setting.unlabeled_weight > 0
-                least[part] = min(least.get(part, one), one, key=lambda found: found.loss)
-            place = int(np.argmin([one.loss for one in tried]))
-            if tried[place].beats(best, MARGIN):
-                chosen, best = settings[place], tried[place]
-            elif components != parts:
-                break
-        if unknown:
-            used = chosen.unlabeled_weight > 0
-            without, other = (least[False], best) if used else (best, least[True])
-            if texts:
-                other = best
-                without = trial(chosen._replace(unlabeled_weight=0.0), supervised=True)
-            given = max([chosen.unlabeled_weight, *(t.unlabeled_help_.weight for t in texts)])
-            self.unlabeled_help_ = UnlabeledHelp(without.evaluation, other.evaluation, given)
-        # Naive Bayes is too sure of itself, never too modest.
-        self.temperature_ = 1.0 / min(float(best.weights[0]), 1.0)
-        self.text_weights_ = dict(zip(self.texts_, best.weights[1:].tolist(), strict=True))
-        return chosen
 
     # Predictions: log-odds are made smaller, but not those of texts and, beside them, of shares.
 
@@ -503,77 +417,3 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
     ) -> Array:
         text = self._text(column)
         return drawn if text is None else text._drawn(labels // self._parts, rng)
-
-
-class _Trial:
-    """Hide labels, fit without their rows, and weigh what is said of these."""
-
-    def __init__(
-        self,
-        classifier: TableClassifier,
-        tables: dict[bool, Prepared],
-        labels: Labels,
-        weight: Array,
-    ) -> None:
-        self.quick = alone(classifier, labels).set_params(
-            tol=max(classifier.tol, 1e-3), warm_start=False, word_labels=None, init="labels"
-        )
-        self.texts, rows = list(classifier.texts_.values()), np.arange(len(weight))
-        unknown = np.flatnonzero(labels.unknown & (weight > 0))
-        if len(unknown) > MOST_ROWS:
-            some = unknown[np.linspace(0, len(unknown) - 1, MOST_ROWS).astype(np.intp)]
-            rows = np.sort(np.append(np.flatnonzero(~labels.unknown), some))
-            weight = np.where(labels.unknown, weight * len(unknown) / MOST_ROWS, weight)
-            tables = {cut: table[rows] for cut, table in tables.items()}
-        self.tables, self.known = tables, labels.known[rows]
-        self.weight, self.codes = weight[rows], labels.codes[rows]
-        self.held = list(folds(np.where(self.weight > 0, self.codes, -1), N_FOLDS))
-        self.hidden = [rows[held] for held in self.held]
-        self.shares = np.full(len(labels.classes), 1.0 / len(labels.classes))
-        self.judged: dict[Setting, Judged | None] = {}
-
-    def tells(self, setting: Setting) -> bool:
-        """Return whether hidden labels can decide, and note the shares of the classes."""
-        judged = self._judge(setting)
-        hidden = all(text._hidden is not None for text in self.texts)
-        return judged is not None and hidden and judged.covers(self.shares)
-
-    def __call__(self, setting: Setting, supervised: bool = False) -> Weighed:
-        """Return how good a setting is, beside what texts say, or say by labelled ones alone."""
-        judged = self._judge(setting)
-        assert judged is not None
-        joints = [judged.joints]
-        for text in self.texts:
-            rows, without, found, _ = text._hidden
-            assert np.array_equal(rows, np.concatenate(self.hidden))
-            joints.append(np.maximum(without if supervised else found, -MOST)[:, :, None])
-        one = np.ones(len(joints))
-        judged = replace(judged, joints=np.concatenate(joints, axis=2))
-        return judged.pooled(one > 0, one, one, self.shares)
-
-    def _judge(self, setting: Setting) -> Judged | None:
-        """Return what is said of hidden rows, apart from what texts say."""
-        if setting in self.judged:
-            return self.judged[setting]
-        table, joints, priors, shares = self.tables[setting.bins], [], [], []
-        quick = self.quick.set_params(
-            alpha=setting.alpha,
-            unlabeled_weight=setting.unlabeled_weight,
-            components_per_class=setting.components,
-        )
-        fits = without_rows(quick, table, self.known, self.weight, self.held)
-        for held, (model, new) in zip(self.held, fits, strict=True):
-            before = np.maximum(model._before(model._model.family.encode(new).parts), -MOST)
-            joints.append((model.predict_joint_log_proba(new) - before)[:, :, None])
-            if self.texts:
-                prior = np.maximum(model._log_prior, -MOST)
-                priors.append(np.broadcast_to(prior, before.shape))
-            rest = np.delete(self.weight, held)
-            shares.append(np.average(model.label_distributions_, axis=0, weights=rest))
-        judged = Judged.of(joints, [self.codes[held] for held in self.held])
-        if judged is not None and priors:
-            judged = replace(judged, before=np.concatenate(priors))
-        if not self.judged and shares:
-            self.shares = np.mean(shares, axis=0)
-        self.judged[setting] = judged
-        return judged

@@ -1,0 +1,215 @@
+"""What hidden labels decide about a table: how its columns are seen, and which rows take part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tacit.evaluation import (
+    MOST,
+    N_FOLDS,
+    Judged,
+    UnlabeledHelp,
+    Weighed,
+    alone,
+    folds,
+    without_rows,
+)
+from tacit.labels import Labels
+from tacit.numerics import Array
+from tacit.tabular import Prepared
+
+if TYPE_CHECKING:
+    from tacit.tableclassifier import TableClassifier
+
+__all__ = ["COMPONENTS", "UNTRIED", "Setting", "Settled", "Trial", "settle"]
+
+# What is tried: smoothing, and weights of rows without a label; and the weight where nothing can be
+# tried.
+ALPHAS = (1.0, 0.1, 0.01, 0.001)
+WEIGHTS = (0.1, 1.0)
+COMPONENTS = (2, 3, 5)
+UNTRIED = 0.1
+# What "auto" smooths components by at least: without smoothing, what a component begins with is all
+# that it will ever have.
+LEAST_ALPHA = 0.1
+# Of more rows without a label than this, some stand for all while something is tried.
+MOST_ROWS = 20_000
+# Nats by which hidden labels must speak against what is usual (alpha = 1, numbers in bins), and for
+# rows without a label and more components.
+MARGIN = 1.0
+
+
+class Setting(NamedTuple):
+    """What is settled: smoothing, bins or not, the weight of unlabelled rows, components."""
+
+    alpha: float
+    bins: bool
+    unlabeled_weight: float
+    components: int
+
+
+class Settled(NamedTuple):
+    """What hidden labels decided.
+
+    Attributes
+    ----------
+    setting : Setting
+        What is best.
+    help : UnlabeledHelp or None
+        Whether rows without a label help, if there are any.
+    temperature : float
+        By which log-odds are divided.
+    text_weights : dict
+        By which those of each text are multiplied.
+    """
+
+    setting: Setting
+    help: UnlabeledHelp | None
+    temperature: float
+    text_weights: dict[str, float]
+
+
+def settle(
+    classifier: TableClassifier,
+    X: Prepared,
+    labels: Labels,
+    weight: Array,
+    usual: Setting,
+    more: Sequence[int],
+) -> Settled:
+    """Choose a setting by hidden labels: the usual one, or what they speak for.
+
+    `usual` has no weight for rows without a label; `more` are numbers of components to try.
+    """
+    kinds = {c.kind for c in X.columns if c.name not in classifier.texts_ and c.kind != "out"}
+    unknown, texts = bool(labels.unknown.any()), list(classifier.texts_.values())
+    even = dict.fromkeys(classifier.texts_, 1.0)
+    if not kinds and len(texts) == 1:  # which has settled all there is
+        told = texts[0].unlabeled_help_
+        setting = usual._replace(unlabeled_weight=told.weight)
+        return Settled(setting, told if unknown else None, 1.0, even)
+    either = classifier.numbers == "auto" and "number" in kinds
+    bins = [True, False] if either else [usual.bins]
+    counted = ("number" in kinds and any(bins)) or kinds & {"category", "yes/no"}
+    free = classifier.alpha == "auto"
+    alphas = ALPHAS if free and counted else [usual.alpha]
+    settings = [usual._replace(alpha=alpha, bins=cut) for cut, alpha in product(bins, alphas)]
+    # What texts say of rows without a label, hidden labels have taught them: it is left out.
+    none = [np.zeros_like(block) for block in X.blocks[: len(texts)]]
+    plain = replace(X, blocks=(*none, *X.blocks[len(texts) :]))
+    tables = {cut: classifier._cut(plain, cut) for cut in bins}
+    trial = Trial(classifier, tables, labels, weight)
+    told = None
+    if not trial.tells(settings[0]):
+        if unknown:
+            usual = usual._replace(unlabeled_weight=UNTRIED)
+            told = UnlabeledHelp(None, None, UNTRIED)
+        return Settled(usual, told, 1.0, even)
+    tried = [trial(setting) for setting in settings]
+    place = int(np.argmin([tried[0].loss - MARGIN, *(one.loss for one in tried[1:])]))
+    chosen, best = settings[place], tried[place]
+    least: dict[bool, Weighed] = {False: best}  # by whether rows without a label take part
+    for components in (usual.components, *more):
+        alpha = max(chosen.alpha, LEAST_ALPHA) if free and components in more else chosen.alpha
+        weights = (0.0, *WEIGHTS) if unknown else (0.0,)
+        settings = [Setting(alpha, chosen.bins, given, components) for given in weights]
+        tried = [trial(setting) for setting in settings]
+        for setting, one in zip(settings, tried, strict=True):
+            part = setting.unlabeled_weight > 0
+            least[part] = min(least.get(part, one), one, key=lambda found: found.loss)
+        place = int(np.argmin([one.loss for one in tried]))
+        if tried[place].beats(best, MARGIN):
+            chosen, best = settings[place], tried[place]
+        elif components in more:
+            break
+    if unknown:
+        used = chosen.unlabeled_weight > 0
+        without, other = (least[False], best) if used else (best, least[True])
+        if texts:
+            other = best
+            without = trial(chosen._replace(unlabeled_weight=0.0), supervised=True)
+        given = max([chosen.unlabeled_weight, *(t.unlabeled_help_.weight for t in texts)])
+        told = UnlabeledHelp(without.evaluation, other.evaluation, given)
+    # Naive Bayes is too sure of itself, never too modest.
+    temperature = 1.0 / min(float(best.weights[0]), 1.0)
+    text_weights = dict(zip(classifier.texts_, best.weights[1:].tolist(), strict=True))
+    return Settled(chosen, told, temperature, text_weights)
+
+
+class Trial:
+    """Hide labels, fit without their rows, and weigh what is said of these."""
+
+    def __init__(
+        self,
+        classifier: TableClassifier,
+        tables: dict[bool, Prepared],
+        labels: Labels,
+        weight: Array,
+    ) -> None:
+        self.quick = alone(classifier, labels).set_params(
+            tol=max(classifier.tol, 1e-3), warm_start=False, word_labels=None, init="labels"
+        )
+        self.texts, rows = list(classifier.texts_.values()), np.arange(len(weight))
+        unknown = np.flatnonzero(labels.unknown & (weight > 0))
+        if len(unknown) > MOST_ROWS:
+            some = unknown[np.linspace(0, len(unknown) - 1, MOST_ROWS).astype(np.intp)]
+            rows = np.sort(np.append(np.flatnonzero(~labels.unknown), some))
+            weight = np.where(labels.unknown, weight * len(unknown) / MOST_ROWS, weight)
+            tables = {cut: table[rows] for cut, table in tables.items()}
+        self.tables, self.known = tables, labels.known[rows]
+        self.weight, self.codes = weight[rows], labels.codes[rows]
+        self.held = list(folds(np.where(self.weight > 0, self.codes, -1), N_FOLDS))
+        self.hidden = [rows[held] for held in self.held]
+        self.shares = np.full(len(labels.classes), 1.0 / len(labels.classes))
+        self.judged: dict[Setting, Judged | None] = {}
+
+    def tells(self, setting: Setting) -> bool:
+        """Return whether hidden labels can decide, and note the shares of the classes."""
+        judged = self._judge(setting)
+        hidden = all(text._hidden is not None for text in self.texts)
+        return judged is not None and hidden and judged.covers(self.shares)
+
+    def __call__(self, setting: Setting, supervised: bool = False) -> Weighed:
+        """Return how good a setting is, beside what texts say, or say by labelled ones alone."""
+        judged = self._judge(setting)
+        assert judged is not None
+        joints = [judged.joints]
+        for text in self.texts:
+            rows, without, found, _ = text._hidden
+            assert np.array_equal(rows, np.concatenate(self.hidden))
+            joints.append(np.maximum(without if supervised else found, -MOST)[:, :, None])
+        one = np.ones(len(joints))
+        judged = replace(judged, joints=np.concatenate(joints, axis=2))
+        return judged.pooled(one > 0, one, one, self.shares)
+
+    def _judge(self, setting: Setting) -> Judged | None:
+        """Return what is said of hidden rows, apart from what texts say."""
+        if setting in self.judged:
+            return self.judged[setting]
+        table, joints, priors, shares = self.tables[setting.bins], [], [], []
+        quick = self.quick.set_params(
+            alpha=setting.alpha,
+            unlabeled_weight=setting.unlabeled_weight,
+            components_per_class=setting.components,
+        )
+        fits = without_rows(quick, table, self.known, self.weight, self.held)
+        for held, (model, new) in zip(self.held, fits, strict=True):
+            before = np.maximum(model._before(model._model.family.encode(new).parts), -MOST)
+            joints.append((model.predict_joint_log_proba(new) - before)[:, :, None])
+            if self.texts:
+                prior = np.maximum(model._log_prior, -MOST)
+                priors.append(np.broadcast_to(prior, before.shape))
+            rest = np.delete(self.weight, held)
+            shares.append(np.average(model.label_distributions_, axis=0, weights=rest))
+        judged = Judged.of(joints, [self.codes[held] for held in self.held])
+        if judged is not None and priors:
+            judged = replace(judged, before=np.concatenate(priors))
+        if not self.judged and shares:
+            self.shares = np.mean(shares, axis=0)
+        self.judged[setting] = judged
+        return judged
