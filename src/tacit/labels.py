@@ -243,25 +243,38 @@ def _warn_about_missing(classes: npt.NDArray[Any]) -> None:
 
 def _distinct(given: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the different labels in order; whole numbers that lie close are not sorted."""
-    if given.dtype.kind in "iu" and given.dtype != np.uint64:
+    if _is_whole(given):
         least, most = int(given.min()), int(given.max())
         if most - least < MOST_PLACES:
-            present = np.flatnonzero(np.bincount(given.astype(np.int64) - least))
+            present = np.flatnonzero(np.bincount(_less(given, least)))
             return np.asarray(present + least, dtype=given.dtype)
     return np.unique(given)
 
 
+def _is_whole(values: npt.NDArray[Any]) -> bool:
+    return values.dtype.kind in "iu" and values.dtype != np.uint64
+
+
+def _less(values: npt.NDArray[Any], least: int) -> npt.NDArray[np.intp]:
+    return (
+        np.subtract(values, least, dtype=np.intp) if least else values.astype(np.intp, copy=False)
+    )
+
+
 def _codes(given: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
-    if given.dtype.kind in "iu" and classes.dtype.kind in "iu":  # no need to sort them again
-        least = int(classes.min())
-        place_of = np.zeros(min(int(classes.max()) - least + 1, MOST_PLACES), np.intp)
-        if len(place_of) < MOST_PLACES and least <= given.min(initial=least):
-            place_of[classes - least] = np.arange(len(classes))
-            codes: npt.NDArray[np.intp] = place_of[np.minimum(given - least, len(place_of) - 1)]
-        else:
-            codes = np.searchsorted(classes, given).clip(max=len(classes) - 1)
-        if (classes[codes] == given).all():
-            return codes
+    if _is_whole(given) and _is_whole(classes):  # no need to sort them again
+        least, most = int(classes[0]), int(classes[-1])
+        within = given.min(initial=least) >= least and given.max(initial=most) <= most
+        if within and most - least < MOST_PLACES:
+            place_of = np.full(most - least + 1, -1)
+            place_of[_less(classes, least)] = np.arange(len(classes))
+            codes: npt.NDArray[np.intp] = place_of[_less(given, least)]
+            if codes.min(initial=0) >= 0:
+                return codes
+        elif within:
+            codes = np.searchsorted(classes, given)
+            if (classes[codes] == given).all():
+                return codes
     unique, inverse = np.unique(given, return_inverse=True)
     place = {name: code for code, name in enumerate(classes.tolist())}
     strange = [name for name in unique.tolist() if name not in place]

@@ -264,11 +264,11 @@ def count_known(
 ) -> ClassCounts:
     """Return the statistics of rows whose label is known, and whose cells are all observed."""
     chosen = rows if known.all() else rows.take(np.flatnonzero(known))
-    codes = labels.codes[known]
+    codes = labels.codes if known.all() else labels.codes[known]
     weight = np.ones(len(codes)) if chosen.weight is None else chosen.weight
-    one_hot = sparse.csr_array(
-        (weight, codes, np.arange(len(codes) + 1)), (len(codes), len(labels.classes))
-    )
+    index = sparse.get_index_dtype(maxval=len(codes))
+    places = codes.astype(index), np.arange(len(codes) + 1, dtype=index)
+    one_hot = sparse.csr_array((weight, *places), (len(codes), len(labels.classes)))
     rows = Rows(chosen.features)
     counts = model.count(rows, one_hot)
     exact = model.family.around(counts.features)

@@ -132,7 +132,8 @@ class Classifier(Scores, EMEstimator):
         check_consistent_length(X, labels.codes)
         weight = check_weight(sample_weight, X)
         X, unlabeled = self._settled(X, labels, weight, reset)
-        weight = np.where(labels.unknown, weight * unlabeled, weight)
+        if unlabeled != 1.0:
+            weight = np.where(labels.unknown, weight * unlabeled, weight)
         return X, labels, weight
 
     def _settled(self, X: Any, labels: Labels, weight: Array, first: bool) -> tuple[Any, float]:

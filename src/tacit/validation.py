@@ -58,6 +58,8 @@ def check_numbers(X: Any) -> Any:
 
 def check_weight(sample_weight: Any, X: Any) -> Array:
     """Return weights as an array; they must be non-negative and not all zero."""
+    if sample_weight is None:
+        return np.ones(X.shape[0])
     weight: Array = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if (weight < 0).any():
         raise ValueError(f"sample_weight must not be negative. Found {weight.min()}.")

@@ -66,13 +66,10 @@ class Normal(Family):
         """Find the pilot, the spread and the noise."""
         X = self.encode(X)
         n = n_observed(X)
-        everyone = sparse.csr_array(
-            (np.ones(len(X)), np.zeros(len(X), dtype=np.int64), np.arange(len(X) + 1)), (len(X), 1)
-        )
         some = X.take(slice(None, None, max(1, len(X) // SAMPLE)))
         pilot = ratio(some.values.sum(axis=0), n_observed(some), 0.0)
         for _ in range(2):  # once more around the mean, where the sample was far from it
-            sums, squares = sum_around(X, everyone, pilot[None, :])
+            sums, squares = sum_around(X, None, pilot[None, :])
             shift = ratio(sums[0], n, 0.0)
             spread = np.maximum(ratio(squares[0], n, 0.0) - shift**2, 0.0)
             pilot = pilot + shift
@@ -329,15 +326,21 @@ def n_observed(X: Cells) -> Array:
 
 
 def sum_around(features: Cells, weights: Any, pilot: Array) -> tuple[Array, Array]:
-    """Return the weighted sums of observed values and squares around the pilot of each class."""
+    """Return the weighted sums of observed values and squares around the pilot of each class.
+
+    Weights are None if there is one class, to which every row belongs.
+    """
     X, observed, native = features.values, features.observed, engine.native()
     sums, squares = np.zeros(pilot.shape), np.zeros(pilot.shape)
-    if native is not None and observed is None and is_labelled(weights):
-        labels = weights.indices.astype(np.int64)
-        pieces = map(np.ascontiguousarray, (X, labels, weights.data, pilot))
+    if native is not None and observed is None and (weights is None or is_labelled(weights)):
+        if weights is None:
+            labels, each = np.zeros(len(X), np.int64), np.ones(len(X))
+        else:
+            labels, each = weights.indices.astype(np.int64), weights.data
+        pieces = map(np.ascontiguousarray, (X, labels, each, pilot))
         native.moments(*pieces, sums, squares, engine.threads(X.size))
         return sums, squares
-    for k, rows, w in by_class(weights):
+    for k, rows, w in by_class(np.ones((len(X), 1)) if weights is None else weights):
         centred = X[rows] - pilot[k]
         if observed is not None:
             centred *= observed[rows]
