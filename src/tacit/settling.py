@@ -39,6 +39,9 @@ UNTRIED = 0.1
 LEAST_ALPHA = 0.1
 # Of more rows without a label than this, some stand for all while something is tried.
 MOST_ROWS = 20_000
+# How much too sure naive Bayes is expected to be, by the number of columns: halfway between columns
+# that all say the same, and columns that have nothing to do with each other.
+DOUBTED = 0.5
 # Nats by which hidden labels must speak against what is usual (alpha = 1, numbers in bins), and for
 # rows without a label and more components.
 MARGIN = 1.0
@@ -86,7 +89,8 @@ def settle(
 
     `usual` has no weight for rows without a label; `more` are numbers of components to try.
     """
-    kinds = {c.kind for c in X.columns if c.name not in classifier.texts_ and c.kind != "out"}
+    others = [c for c in X.columns if c.name not in classifier.texts_ and c.kind != "out"]
+    kinds, doubt = {c.kind for c in others}, max(float(len(others)), 1.0) ** DOUBTED
     unknown, texts = bool(labels.unknown.any()), list(classifier.texts_.values())
     even = dict.fromkeys(classifier.texts_, 1.0)
     if not kinds and len(texts) == 1:  # which has settled all there is
@@ -103,13 +107,13 @@ def settle(
     none = [np.zeros_like(block) for block in X.blocks[: len(texts)]]
     plain = replace(X, blocks=(*none, *X.blocks[len(texts) :]))
     tables = {cut: classifier._cut(plain, cut) for cut in bins}
-    trial = Trial(classifier, tables, labels, weight)
+    trial = Trial(classifier, tables, labels, weight, doubt)
     told = None
     if not trial.tells(settings[0]):
         if unknown:
             usual = usual._replace(unlabeled_weight=UNTRIED)
             told = UnlabeledHelp(None, None, UNTRIED)
-        return Settled(usual, told, 1.0, even)
+        return Settled(usual, told, doubt, even)
     tried = [trial(setting) for setting in settings]
     place = int(np.argmin([tried[0].loss - MARGIN, *(one.loss for one in tried[1:])]))
     chosen, best = settings[place], tried[place]
@@ -150,7 +154,9 @@ class Trial:
         tables: dict[bool, Prepared],
         labels: Labels,
         weight: Array,
+        doubt: float,
     ) -> None:
+        self.doubt = doubt
         self.quick = alone(classifier, labels).set_params(
             tol=max(classifier.tol, 1e-3), warm_start=False, word_labels=None, init="labels"
         )
@@ -184,8 +190,9 @@ class Trial:
             assert np.array_equal(rows, np.concatenate(self.hidden))
             joints.append(np.maximum(without if supervised else found, -MOST)[:, :, None])
         one = np.ones(len(joints))
+        scale = np.append(self.doubt, one[1:])
         judged = replace(judged, joints=np.concatenate(joints, axis=2))
-        return judged.pooled(one > 0, one, one, self.shares)
+        return judged.pooled(one > 0, one, scale, self.shares)
 
     def _judge(self, setting: Setting) -> Judged | None:
         """Return what is said of hidden rows, apart from what texts say."""

@@ -258,11 +258,11 @@ class TableKind(EMEstimator):
         >>> table = {"colour": ["red", "red", "blue", "blue"], "hot": ["yes", "yes", "no", "yes"]}
         >>> model = TableClassifier(alpha=1).fit(table, ["stop", "stop", "go", "go"])
         >>> print(model.explain({"colour": "blue", "hot": "yes"}))
-        go (probability 0.667) rather than stop
-          before       +0.000
-          colour blue  +1.099
-          hot yes      -0.405
-          together     +0.693
+        go (probability 0.634) rather than stop
+          before         +0.000
+          colour blue    +0.874
+          hot yes        -0.323
+          together       +0.551
         """
         check_is_fitted(self)
         if getattr(row, "ndim", 2) == 1 and hasattr(row, "to_dict"):  # a row of pandas
