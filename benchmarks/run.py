@@ -86,14 +86,15 @@ def full_round(X: Any, K: int) -> tuple[Work, Any, NaiveBayes, Any]:
     model = NaiveBayes(Multinomial(1.0).bind(X))
     rows = model.rows(X).fresh()
     rng = np.random.default_rng(1)
-    with engine.kernel_threads(None):
+    threads = engine.workers(None)  # a fit asks once, too
+    with engine.kernel_threads(threads):
         start = model.start(rows, rng.dirichlet(np.ones(K), X.shape[0]))
         state = {"statistics": model.expect(start, rows)}
 
     def work() -> object:
         assert rows.memory is not None
         rows.memory.rounds = None
-        with engine.kernel_threads(None):
+        with engine.kernel_threads(threads):
             params = model.maximize(state["statistics"])
             state["statistics"] = model.expect(params, rows)
             return model.log_prior(params)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.base import clone
 import tacit
 from cases import K, hide, mixed_parts
 from robust import NAN, X, every_family, every_sparse, few_rounds, same_bits, wrong
-from tacit import BernoulliNB, GaussianNB, MixedNB, MultinomialNB
+from tacit import BernoulliNB, GaussianNB, MixedNB, MultinomialNB, engine
 
 
 @few_rounds
@@ -128,3 +129,15 @@ def test_kernels_agree_with_numpy(case, monkeypatch):
     for native, numpy in zip(*results, strict=True):
         for a, b in zip(native, numpy, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="Linux says what runs where")
+def test_threads_leave_their_maker_where_it_may_run():
+    """New threads are put on other cores; a slip there would pin whoever asked for them."""
+    kernels, a = engine.native(), np.ones(1 << 16)
+    if kernels is None:
+        pytest.skip("NumPy has no threads of ours")
+    before, out = os.sched_getaffinity(0), np.empty(1 << 16)
+    for _ in range(2000):
+        kernels.add(a, a, out, 2)
+    assert os.sched_getaffinity(0) == before

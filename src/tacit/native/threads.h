@@ -5,11 +5,51 @@
 #include <atomic>
 #include <cstddef>
 #include <exception>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
 
+#if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
+#endif
+
 namespace tacit {
+
+// Where new threads begin: each on a core of its own, if there are enough, and not on that of their
+// maker, where some kernels leave them waiting for milliseconds. Once they run, they may go anywhere.
+class Places {
+  public:
+#if defined(__linux__)
+    Places() : here_(sched_getcpu()), known_(here_ >= 0 && sched_getaffinity(0, sizeof all_, &all_) == 0) {}
+
+    void move(std::thread &thread) {
+        for (int step = 1; known_ && step < CPU_SETSIZE; ++step) {
+            const int core = (here_ + step) % CPU_SETSIZE;
+            if (!CPU_ISSET(core, &all_)) continue;
+            cpu_set_t one;
+            CPU_ZERO(&one);
+            CPU_SET(core, &one);
+            pthread_setaffinity_np(thread.native_handle(), sizeof one, &one);
+            here_ = core;
+            return;
+        }
+    }
+
+    void release() const {
+        if (known_) pthread_setaffinity_np(pthread_self(), sizeof all_, &all_);
+    }
+
+  private:
+    int here_;
+    cpu_set_t all_;
+    bool known_;
+#else
+    void move(std::thread &) {}
+    void release() const {}
+#endif
+};
 
 // Calls work(task) for every task, each once, in at most `threads` threads. Whoever is free takes
 // the next, so that a busy core holds nobody up; what a task does may depend on its number alone,
@@ -24,17 +64,29 @@ void share(std::size_t tasks, int threads, const Work &work) {
     }
     std::atomic<std::size_t> next{0};
     std::vector<std::exception_ptr> errors(most);
+    Places places;
+    std::vector<std::atomic<bool>> moved(most);
+    std::mutex moving;  // a thread that has ended cannot be moved: its maker would be instead
     const auto loop = [&](std::size_t which) {
         try {
-            for (std::size_t task; (task = next.fetch_add(1)) < tasks;) work(task);
+            for (std::size_t task; (task = next.fetch_add(1)) < tasks;) {
+                if (moved[which].exchange(false)) places.release();
+                work(task);
+            }
         } catch (...) {
             errors[which] = std::current_exception();
             next.store(tasks);
         }
+        if (which) const std::lock_guard<std::mutex> wait(moving);
     };
     std::vector<std::thread> others;
     try {
-        for (std::size_t which = 1; which < most; ++which) others.emplace_back(loop, which);
+        const std::lock_guard<std::mutex> hold(moving);
+        for (std::size_t which = 1; which < most; ++which) {
+            others.emplace_back(loop, which);
+            places.move(others.back());
+            moved[which] = true;
+        }
     } catch (const std::system_error &) {  // no more threads to be had: those there are will do
     }
     loop(0);
