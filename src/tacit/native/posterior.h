@@ -43,21 +43,27 @@ struct Block {
 // because r does not quite sum to it.
 //
 // The softmax of the rows of a block, N vectors each, or as many as it takes if N is 0. Lanes behind
-// the last class hold -inf, thus 0 in the end. A row of -inf alone is all zeros, its top is -inf.
+// the last class hold -inf, thus 0 in the end. A row of -inf alone is all zeros, its top is -inf. Each of
+// the three steps is done for all rows before the next, as within a row they wait for one another.
 template <int N, int L, typename Real>
 TACIT_INLINE void normalize_block(const Block<Real> &block) {
     constexpr Real infinity = std::numeric_limits<Real>::infinity();
     constexpr bool exact = sizeof(Real) == 8;  // divide, and do not multiply by the inverse
     const std::size_t K = block.classes, stride = padded(K), vectors = N ? N : stride / L;
     for (std::size_t i = 0; i < block.count; ++i) {
-        Real *row = block.scores + i * stride, *held = block.kept + i * K;
-        Vec<Real, L> most, all{}, spread{}, x;
+        const Real *row = block.scores + i * stride;
+        Vec<Real, L> most, x;
         load<Real, L>(most, row);
         for (std::size_t q = 1; q < vectors; ++q) {
             load<Real, L>(x, row + q * L);
             most = x > most ? x : most;
         }
-        const Real top = largest<Real, L>(most), base = top > -infinity ? top : Real{0};
+        block.tops[i] = static_cast<double>(largest<Real, L>(most));
+    }
+    for (std::size_t i = 0; i < block.count; ++i) {
+        Real *row = block.scores + i * stride;
+        const Real top = static_cast<Real>(block.tops[i]), base = top > -infinity ? top : Real{0};
+        Vec<Real, L> all{}, spread{}, x;
         for (std::size_t q = 0; q < vectors; ++q) {
             load<Real, L>(x, row + q * L);
             x -= base;
@@ -69,15 +75,20 @@ TACIT_INLINE void normalize_block(const Block<Real> &block) {
             all += x;
             spread += x * below;
         }
-        const Real total = sum<Real, L>(all), weight = block.weight ? Real(block.weight[i]) : Real{1};
+        block.totals[i] = static_cast<double>(sum<Real, L>(all));
+        block.rest[i] = static_cast<double>(sum<Real, L>(spread));
+    }
+    for (std::size_t i = 0; i < block.count; ++i) {
+        Real *row = block.scores + i * stride, *held = block.kept + i * K;
+        const Real total = static_cast<Real>(block.totals[i]);
+        const Real weight = block.weight ? Real(block.weight[i]) : Real{1};
         const Real scale = total > Real{0} ? weight / total : Real{0};
         for (std::size_t q = 0; q < vectors; ++q) {
+            Vec<Real, L> x;
             load<Real, L>(x, row + q * L);
             x = exact && total > Real{0} ? x * weight / total : x * scale;
             store<Real, L>(row + q * L, x);
         }
-        block.tops[i] = static_cast<double>(top);
-        block.totals[i] = static_cast<double>(total);
         const Real *result = row;
         if (block.again) {
             const Real *gap = block.gaps + i * stride;
@@ -125,8 +136,8 @@ TACIT_INLINE void normalize_block(const Block<Real> &block) {
             given[0] += static_cast<double>(result[k]);
         }
         block.left[i] = (block.weight ? block.weight[i] : 1.0) - sum<double, 4>(given);
-        block.rest[i] = block.left[i] * static_cast<double>(base) -
-                        static_cast<double>(scale) * static_cast<double>(sum<Real, L>(spread));
+        const double base = block.tops[i] > -infinity ? block.tops[i] : 0.0;
+        block.rest[i] = block.left[i] * base - static_cast<double>(scale) * block.rest[i];
     }
 }
 
