@@ -76,10 +76,10 @@ struct ScoreBlock {
             }
             std::int64_t p = rows.begin[first + i];
             const std::int64_t end = rows.end[first + i];
+            const auto *coming = rows.indices + (end + ahead <= rows.last ? ahead : 0);
             for (; p + 1 < end; p += 2) {
                 for (int next = 0; next < 2; ++next) {  // fetch what comes later
-                    const Real *later = table + from + classes * static_cast<std::size_t>(
-                        rows.indices[std::min(p + next + ahead, rows.last)]);
+                    const Real *later = table + from + classes * static_cast<std::size_t>(coming[p + next]);
                     for (std::size_t byte = 0; byte < (N * L + T * 4) * sizeof(Real); byte += 64) {
                         __builtin_prefetch(reinterpret_cast<const char *>(later) + byte);
                     }
