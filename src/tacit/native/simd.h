@@ -163,15 +163,41 @@ struct Exponential<double> {
     }
 };
 
-// log(x) by the method of fdlibm; -inf for 0, inf for inf, NaN for what has none.
+template <typename Real, int L>
+TACIT_INLINE void halves(const Vec<Real, L> &x, Vec<Real, L / 2> &low, Vec<Real, L / 2> &high) {
+    std::memcpy(&low, &x, sizeof(low));
+    std::memcpy(&high, reinterpret_cast<const char *>(&x) + sizeof(low), sizeof(high));
+}
+
+template <typename Real, int L>
+TACIT_INLINE Real largest(const Vec<Real, L> &x) {
+    if constexpr (L == 2) {
+        return x[0] > x[1] ? x[0] : x[1];
+    } else {
+        Vec<Real, L / 2> low, high;
+        halves<Real, L>(x, low, high);
+        low = low > high ? low : high;
+        return largest<Real, L / 2>(low);
+    }
+}
+
+template <typename Real, int L>
+TACIT_INLINE Real sum(const Vec<Real, L> &x) {
+    if constexpr (L == 2) {
+        return x[0] + x[1];
+    } else {
+        Vec<Real, L / 2> low, high;
+        halves<Real, L>(x, low, high);
+        low = low + high;
+        return sum<Real, L / 2>(low);
+    }
+}
+
+// log(x) for normal numbers > 0, by the method of fdlibm. `bias` is that of their exponent and 2^52.
 template <int L>
-TACIT_INLINE void logarithm(Vec<double, L> &x) {
+TACIT_INLINE void logarithm_of_normal(Vec<double, L> &x, const Vec<double, L> &bias) {
     typedef Vec<double, L> V;
     typedef Bits<double, L> B;
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    const V given = x;
-    const auto denormal = x < std::numeric_limits<double>::min();
-    x = denormal ? x * 18014398509481984.0 : x;  // 2^54
     B bits;
     std::memcpy(&bits, &x, sizeof(bits));
     bits += 0x3ff0000000000000 - 0x3fe6a09e00000000;  // mantissa from sqrt(1/2) to sqrt(2)
@@ -180,18 +206,29 @@ TACIT_INLINE void logarithm(Vec<double, L> &x) {
     V k, m;
     std::memcpy(&k, &top, sizeof(k));
     std::memcpy(&m, &bits, sizeof(m));
-    k = k - (4503599627370496.0 + 1023.0);
-    k = denormal ? k - 54.0 : k;
+    k = k - bias;
     const V f = m - 1.0;
-    const V s = f / (f + 2.0), z = s * s, w = z * z;
-    const V even = w * (w * (w * 1.531383769920937332e-01 + 2.222219843214978396e-01) +
-                        3.999999999940941908e-01);
-    const V rest = z * (w * (w * (w * 1.479819860511658591e-01 + 1.818357216161805012e-01) +
-                             2.857142874366239149e-01) +
-                        6.666666666666735130e-01);
-    const V half = f * f * 0.5;
-    x = k * 6.93147180369123816490e-01 -
-        ((half - (s * (half + even + rest) + k * 1.90821492927058770002e-10)) - f);
+    const V s = f / (f + 2.0), z = s * s;
+    V p = z * 1.479819860511658591e-01 + 1.531383769920937332e-01;
+    p = p * z + 1.818357216161805012e-01;
+    p = p * z + 2.222219843214978396e-01;
+    p = p * z + 2.857142874366239149e-01;
+    p = p * z + 3.999999999940941908e-01;
+    p = p * z + 6.666666666666735130e-01;
+    x = k * 6.93147180369123816490e-01 - ((s * (f - p * z) - k * 1.90821492927058770002e-10) - f);
+}
+
+constexpr double exponent_bias = 4503599627370496.0 + 1023.0;
+
+// log(x) for any x: -inf for 0, inf for inf, NaN for what has none.
+template <int L>
+TACIT_INLINE void logarithm(Vec<double, L> &x) {
+    typedef Vec<double, L> V;
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const V given = x;
+    const auto denormal = x < std::numeric_limits<double>::min();
+    x = denormal ? x * 18014398509481984.0 : x;  // 2^54
+    logarithm_of_normal<L>(x, denormal ? V{} + (exponent_bias + 54.0) : V{} + exponent_bias);
     const V none = given == 0.0 ? V{} - infinity : V{} + NAN;
     x = given < infinity ? x : given;  // one by one: GCC 12 takes the masks of two conditions apart
     x = given > 0.0 ? x : none;
@@ -199,30 +236,53 @@ TACIT_INLINE void logarithm(Vec<double, L> &x) {
 
 template <int bytes>
 struct Logarithms {  // values[i] = log(values[i]), with the same bits wherever in the array it stands
+    static constexpr int L = bytes / sizeof(double);
+    typedef Vec<double, L> V;
+
     static TACIT_INLINE void run(double *values, std::size_t count) {
-        constexpr int L = bytes / sizeof(double);
+        constexpr std::size_t some = 16 * L;  // numbers that are looked at together
         std::size_t i = 0;
-        for (; i + L <= count; i += L) {
-            Vec<double, L> x;
+        for (; i + some <= count; i += some) {
+            if (normal(values + i, some)) {
+                for (std::size_t at = i; at < i + some; at += L) {
+                    V x;
+                    load<double, L>(x, values + at);
+                    logarithm_of_normal<L>(x, V{} + exponent_bias);
+                    store<double, L>(values + at, x);
+                }
+            } else {
+                any(values + i, some);
+            }
+        }
+        any(values + i, (count - i) / L * L);
+        i += (count - i) / L * L;
+        if (i == count) return;
+        double rest[L] = {};
+        for (std::size_t l = 0; i + l < count; ++l) rest[l] = values[i + l];
+        any(rest, L);
+        for (std::size_t l = 0; i + l < count; ++l) values[i + l] = rest[l];
+    }
+
+    static TACIT_INLINE bool normal(const double *values, std::size_t count) {
+        V most = V{} - std::numeric_limits<double>::infinity(), strange{};
+        for (std::size_t i = 0; i < count; i += L) {
+            V x;
+            load<double, L>(x, values + i);
+            most = -x > most ? -x : most;
+            strange += x * 0.0;  // NaN unless x is finite
+        }
+        return -largest<double, L>(most) >= std::numeric_limits<double>::min() && sum<double, L>(strange) == 0;
+    }
+
+    static TACIT_INLINE void any(double *values, std::size_t count) {
+        for (std::size_t i = 0; i < count; i += L) {
+            V x;
             load<double, L>(x, values + i);
             logarithm<L>(x);
             store<double, L>(values + i, x);
         }
-        if (i == count) return;
-        double rest[L] = {};
-        for (std::size_t l = 0; i + l < count; ++l) rest[l] = values[i + l];
-        Vec<double, L> x;
-        load<double, L>(x, rest);
-        logarithm<L>(x);
-        for (std::size_t l = 0; i + l < count; ++l) values[i + l] = x[l];
     }
 };
-
-template <typename Real, int L>
-TACIT_INLINE void halves(const Vec<Real, L> &x, Vec<Real, L / 2> &low, Vec<Real, L / 2> &high) {
-    std::memcpy(&low, &x, sizeof(low));
-    std::memcpy(&high, reinterpret_cast<const char *>(&x) + sizeof(low), sizeof(high));
-}
 
 // low = a0 b0 a1 b1 ..., and high goes on with the other halves.
 template <typename Real, int L>
@@ -259,30 +319,6 @@ TACIT_INLINE void transpose(Vec<Real, L> *x) {
         for (int q = 0; q < N / 2; ++q) {
             zip<Real, L>(from[q], from[q + N / 2], x[2 * q], x[2 * q + 1]);
         }
-    }
-}
-
-template <typename Real, int L>
-TACIT_INLINE Real largest(const Vec<Real, L> &x) {
-    if constexpr (L == 2) {
-        return x[0] > x[1] ? x[0] : x[1];
-    } else {
-        Vec<Real, L / 2> low, high;
-        halves<Real, L>(x, low, high);
-        low = low > high ? low : high;
-        return largest<Real, L / 2>(low);
-    }
-}
-
-template <typename Real, int L>
-TACIT_INLINE Real sum(const Vec<Real, L> &x) {
-    if constexpr (L == 2) {
-        return x[0] + x[1];
-    } else {
-        Vec<Real, L / 2> low, high;
-        halves<Real, L>(x, low, high);
-        low = low + high;
-        return sum<Real, L / 2>(low);
     }
 }
 
