@@ -16,6 +16,7 @@ class Update64:
         alpha: Floats,
         log_totals: Floats,
         seen: Floats | None,
+        columns: Floats | None,
         known: Floats | None,
         occupied: npt.NDArray[np.bool_] | None,
     ) -> None: ...

@@ -132,8 +132,6 @@ class Weights:
     table : ndarray of shape (d (2 K + 1) + SLACK,)
         The weights less their mean over the classes, in float32 or float64; after all of them what
         rounding took off each; and whether that matters for the column.
-    mean : ndarray of shape (d,)
-        Those means.
     constants : ndarray of shape (K,)
         What is added for each class.
     shift : ndarray of shape (K,), optional
@@ -145,7 +143,6 @@ class Weights:
     """
 
     table: Any
-    mean: Array
     constants: Array
     shift: Array | None
     middle: float
@@ -201,6 +198,8 @@ class Memory:
         How many rounds ago all of them were summed up; None if they must be.
     columns, all_columns : ndarray of shape (d,), optional
         The sum of each column, without labelled rows and with them.
+    total : float
+        The sum of the latter.
     known : ndarray of shape (d, K), optional
         The counts of labelled rows.
     occupied : ndarray of shape (d,), optional
@@ -219,6 +218,7 @@ class Memory:
     rounds: int | None = None
     columns: Any = None
     all_columns: Any = None
+    total: float = 0.0
     known: Any = None
     occupied: Any = None
 
@@ -237,6 +237,7 @@ class Memory:
             self.known, self.occupied = by_column(known.words), np.empty(features.width, bool)
             kernels.occupied(self.known, self.occupied, engine.threads(self.known.size))
             self.all_columns = self.columns + known.words.sum(axis=0)
+        self.total = float(self.all_columns.sum())
 
     def update(self, smoothing: Smoothing, labelled: bool = False) -> Any:
         """Return what makes the weights of the next round, for the kernels."""
@@ -246,7 +247,7 @@ class Memory:
         alpha, log_totals, seen = smoothing
         places = self.table, self.mean, self.constants
         known = (self.known, self.occupied) if labelled else (None, None)
-        return kind(*places, np.atleast_1d(alpha), log_totals, seen, *known)
+        return kind(*places, np.atleast_1d(alpha), log_totals, seen, self.all_columns, *known)
 
     def _fits(self, smoothing: Smoothing) -> bool:
         """Return whether the table has been made in this way, but for the totals of words."""
@@ -280,7 +281,7 @@ class Memory:
             density += float(total * shift.sum())
             middle = float(shift.mean())
             shift -= middle
-        return Weights(self.table, self.mean, self.constants, shift, middle, density, self.bounded)
+        return Weights(self.table, self.constants, shift, middle, density, self.bounded)
 
 
 def by_column(counts: Array) -> Array:
@@ -328,8 +329,7 @@ def expect(
     single, finite = weights.table.dtype == np.float32, bool(np.isfinite(constants).all())
     classes, totals = np.empty(K), np.empty(K)
     words = np.empty((features.width, K))
-    # Before the means are made anew, and not by BLAS, whose threads would change the bits.
-    score = middle * size + float((own.all_columns * (weights.mean + weights.middle)).sum())
+    score = middle * size + weights.middle * own.total
     shift = weights.shift
 
     def next_table() -> tuple[Smoothing, Any]:

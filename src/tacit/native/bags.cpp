@@ -318,12 +318,14 @@ class Bags : public Packed {
             share(tasks, threads, [&](std::size_t task) {
                 for (std::size_t first = cuts_[task]; first < cuts_[task + 1]; first += tile) {
                     const std::size_t last = std::min(cuts_[task + 1], first + tile);
+                    double *own = &sums[task * K];
                     work(columns, first, last);
-                    if (update && anew) update->add_known(lines, first, last);
-                    best<AddLines>(static_cast<const double *>(lines), first, last, K, &sums[task * K]);
-                    if (!update) continue;
-                    update->expect(lines, first, last, parts[task]);
-                    update->prepare(lines, first, last, parts[task]);
+                    if (!update) {
+                        best<AddLines>(static_cast<const double *>(lines), first, last, K, own);
+                        continue;
+                    }
+                    if (anew) update->add_known(lines, first, last);
+                    update->renew(lines, first, last, own, parts[task]);
                 }
             });
         });

@@ -115,38 +115,4 @@ struct LookAt {
     }
 };
 
-// sum += counts * table over the lines [first, last), in those that are heavy counts * (table + fine);
-// 0 * -inf = 0.
-struct Product {
-    template <typename Real>
-    static TACIT_INLINE void run(const double *counts, const Real *table, const Real *fine,
-                                 const Real *heavy, std::size_t first, std::size_t last,
-                                 std::size_t K, double *result) {
-        Vec<double, 4> total{};
-        double rest = 0;
-        for (std::size_t j = first; j < last; ++j) {
-            const double *line = counts + j * K;
-            const Real *weight = table + j * K, *less = fine + j * K;
-            std::size_t k = 0;
-            for (; k + 4 <= K; k += 4) {
-                Vec<double, 4> count, part;
-                load<double, 4>(count, line + k);
-                for (int l = 0; l < 4; ++l) part[l] = static_cast<double>(weight[k + l]);
-                if (heavy[j] != 0) {
-                    Vec<double, 4> more;
-                    for (int l = 0; l < 4; ++l) more[l] = static_cast<double>(less[k + l]);
-                    part += more;
-                }
-                total += count == 0.0 ? Vec<double, 4>{} : count * part;
-            }
-            for (; k < K; ++k) {
-                if (line[k] == 0) continue;
-                const double more = heavy[j] != 0 ? static_cast<double>(less[k]) : 0.0;
-                rest += line[k] * (static_cast<double>(weight[k]) + more);
-            }
-        }
-        *result += sum<double, 4>(total) + rest;
-    }
-};
-
 }  // namespace tacit

@@ -188,8 +188,9 @@ void prepare(Update<Real> &update, Matrix<const double> counts, int threads) {
     nb::gil_scoped_release release;
     std::vector<typename Update<Real>::Part> parts(ranges(update.lines), update.part());
     share_ranges(update.lines, range, threads, [&](std::size_t first, std::size_t last) {
+        std::vector<double> totals(update.classes);  // nobody asks for them
         for (std::size_t at = first; at < last; at += tile) {
-            update.prepare(from, at, std::min(last, at + tile), parts[first / range]);
+            update.renew(from, at, std::min(last, at + tile), totals.data(), parts[first / range]);
         }
     });
     update.finish(parts);
@@ -279,10 +280,12 @@ void define_update(nb::module_ &m, const char *name) {
     nb::class_<Update<Real>> update(m, name);
     update.def(nb::init<Vector<Real>, Vector<double>, Vector<double>, Vector<const double>,
                         Vector<const double>, std::optional<Vector<const double>>,
-                        std::optional<Matrix<const double>>, std::optional<Vector<const bool>>>(),
+                        std::optional<Vector<const double>>, std::optional<Matrix<const double>>,
+                        std::optional<Vector<const bool>>>(),
                nb::arg("table").noconvert(), nb::arg("mean").noconvert(),
                nb::arg("constants").noconvert(), nb::arg("alpha"), nb::arg("log_totals"),
-               nb::arg("seen").none(), nb::arg("known").none(), nb::arg("occupied").none());
+               nb::arg("seen").none(), nb::arg("columns").none(), nb::arg("known").none(),
+               nb::arg("occupied").none());
     update.def_ro("density", &Update<Real>::density);
     update.def_ro("bounded", &Update<Real>::bounded);
     update.def_ro("score", &Update<Real>::score);

@@ -59,6 +59,52 @@ struct Smooth {
     }
 };
 
+// Lines of counts once they are summed up: adds them to `totals` and, times the weights of the round
+// before, which are still in the table (with `fine` in lines that are `heavy`; 0 * -inf = 0), to `score`.
+// Then says which lines are heavy now: one of their counts is so large that the rounding of its weight
+// matters in the sum of all.
+struct Weigh {
+    template <typename Real>
+    static TACIT_INLINE void run(const double *counts, const Real *table, const Real *fine,
+                                 Real *heavy, std::size_t first, std::size_t last, std::size_t K,
+                                 double *totals, double *score) {
+        Vec<double, 4> all{};
+        double rest = 0;
+        for (std::size_t j = first; j < last; ++j) {
+            const double *line = counts + j * K;
+            const Real *weight = table + j * K, *less = fine + j * K;
+            const bool exact = heavy[j] != 0;
+            Vec<double, 4> own{}, most{};
+            double large = 0;
+            std::size_t k = 0;
+            for (; k + 4 <= K; k += 4) {
+                Vec<double, 4> x, total, part;
+                load<double, 4>(x, line + k);
+                load<double, 4>(total, totals + k);
+                store<double, 4>(totals + k, total + x);
+                most = x > most ? x : most;
+                for (int l = 0; l < 4; ++l) part[l] = static_cast<double>(weight[k + l]);
+                if (exact) {
+                    Vec<double, 4> more;
+                    for (int l = 0; l < 4; ++l) more[l] = static_cast<double>(less[k + l]);
+                    part += more;
+                }
+                own += x == 0.0 ? Vec<double, 4>{} : x * part;
+            }
+            for (; k < K; ++k) {
+                totals[k] += line[k];
+                large = line[k] > large ? line[k] : large;
+                if (line[k] == 0) continue;
+                const double more = exact ? static_cast<double>(less[k]) : 0.0;
+                rest += line[k] * (static_cast<double>(weight[k]) + more);
+            }
+            all += own;
+            heavy[j] = large >= 8.0 || largest<double, 4>(most) >= 8.0 ? Real{1} : Real{0};
+        }
+        *score += sum<double, 4>(all) + rest;
+    }
+};
+
 // What a pass over the counts leaves beside its table.
 struct Prepared {
     bool bounded = true;  // no weight is +inf
@@ -74,10 +120,10 @@ struct Prepared {
 // A line is N vectors of 4, or as many as it takes if N is 0; what is behind the last class is 0.
 template <typename Real, bool Pairs, int N>
 struct Prepare {
-    static TACIT_INLINE void run(const double *counts, Alpha alpha, const double *log_totals,
-                                 std::size_t first, std::size_t last, std::size_t K, Real *table,
-                                 Real *fine, Real *heavy, double *mean, double *constants,
-                                 double *logs, Prepared *found) {
+    static TACIT_INLINE void run(Alpha alpha, const double *log_totals, std::size_t first,
+                                 std::size_t last, std::size_t K, Real *table, Real *fine,
+                                 const Real *heavy, double *mean, double *constants, double *logs,
+                                 Prepared *found) {
         constexpr double infinity = std::numeric_limits<double>::infinity();
         const std::size_t vectors = N ? N : (K + 3) / 4, size = (last - first) * vectors * 4;
         double density = 0;
@@ -111,46 +157,38 @@ struct Prepare {
             if (!finite) middle = mean_of_finite(a, K, found);
             mean[j] = middle;
             Real *to = table + j * K, *off = fine + j * K;
-            heavy[j] = Real(is_heavy(counts + j * K, K));
+            const bool exact = heavy[j] != 0;
             // The next lines cover what is too much; where there are none, numbers come one by one.
-            const std::size_t whole = j * K + vectors * 4 <= last * K ? vectors : K / 4;
-            for (std::size_t q = 0; q < whole; ++q) {
-                Vec<double, 4> x;
-                Vec<Real, 4> less;
-                load<double, 4>(x, a + 4 * q);
-                x -= middle;
-                for (int l = 0; l < 4; ++l) less[l] = static_cast<Real>(x[l]);
-                store<Real, 4>(to + 4 * q, less);
-                if (heavy[j] == 0) continue;
-                asm volatile("" ::: "memory");  // GCC 12 takes double(float(x)) of a vector for x
-                load<Real, 4>(less, to + 4 * q);
-                for (int l = 0; l < 4; ++l) x[l] -= static_cast<double>(less[l]);
-                for (int l = 0; l < 4; ++l) less[l] = static_cast<Real>(x[l]);
-                store<Real, 4>(off + 4 * q, less);
+            if (j * K + vectors * 4 <= last * K) {
+                for (std::size_t q = 0; q < vectors; ++q) {
+                    Vec<double, 4> x;
+                    Vec<Real, 4> less;
+                    load<double, 4>(x, a + 4 * q);
+                    x -= middle;
+                    for (int l = 0; l < 4; ++l) less[l] = static_cast<Real>(x[l]);
+                    store<Real, 4>(to + 4 * q, less);
+                }
+                if (exact) asm volatile("" ::: "memory");  // GCC 12 takes double(float(x)) of a vector for x
+                for (std::size_t q = 0; exact && q < vectors; ++q) {
+                    Vec<double, 4> x, held;
+                    Vec<Real, 4> less;
+                    load<double, 4>(x, a + 4 * q);
+                    for (int l = 0; l < 4; ++l) held[l] = static_cast<double>(to[4 * q + l]);
+                    x = x - middle - held;
+                    for (int l = 0; l < 4; ++l) less[l] = static_cast<Real>(x[l]);
+                    store<Real, 4>(off + 4 * q, less);
+                }
+            } else {
+                for (std::size_t k = 0; k < K; ++k) {
+                    to[k] = static_cast<Real>(a[k] - middle);
+                    off[k] = static_cast<Real>(a[k] - middle - static_cast<double>(to[k]));
+                }
             }
-            for (std::size_t k = whole * 4; k < K; ++k) {
-                to[k] = static_cast<Real>(a[k] - middle);
-                off[k] = static_cast<Real>(a[k] - middle - static_cast<double>(to[k]));
-            }
-            if (!finite && heavy[j] != 0) {  // -inf - -inf is no number
+            if (!finite && exact) {  // -inf - -inf is no number
                 for (std::size_t k = 0; k < K; ++k) off[k] = std::isinf(to[k]) ? Real{0} : off[k];
             }
         }
         found->density += density;
-    }
-
-    // Whether one of the counts is so large that the rounding of its weight matters in the sum of all.
-    static TACIT_INLINE bool is_heavy(const double *counts, std::size_t K) {
-        Vec<double, 4> most{};
-        std::size_t k = 0;
-        for (; k + 4 <= K; k += 4) {
-            Vec<double, 4> x;
-            load<double, 4>(x, counts + k);
-            most = x > most ? x : most;
-        }
-        double last = 0;
-        for (; k < K; ++k) last = counts[k] > last ? counts[k] : last;
-        return last >= 8.0 || largest<double, 4>(most) >= 8.0;
     }
 
     static TACIT_INLINE double mean_of_finite(const double *line, std::size_t K, Prepared *found) {
@@ -190,17 +228,19 @@ class Update {
   public:
     // `table` has three parts: the weights, what rounding took off them, and which lines are heavy.
     // `seen`, where given, says how often each class was: weights are those of presence and absence.
-    // `known` are the counts of labelled rows, `occupied` the lines where there are any.
+    // `known` are the counts of labelled rows, `occupied` the lines where there are any. `columns` are
+    // the sums of the counts over the classes: times the means, part of what is expected.
     Update(Vector<Real> table, Vector<double> mean, Vector<double> constants,
            Vector<const double> alpha, Vector<const double> log_totals,
-           std::optional<Vector<const double>> seen, std::optional<Matrix<const double>> known,
-           std::optional<Vector<const bool>> occupied)
+           std::optional<Vector<const double>> seen, std::optional<Vector<const double>> columns,
+           std::optional<Matrix<const double>> known, std::optional<Vector<const bool>> occupied)
         : lines(mean.shape(0)), classes(constants.shape(0)), stride_((classes + 3) / 4 * 4),
-          table_(table), mean_(mean), constants_(constants), alpha_(alpha), known_(known),
-          occupied_(occupied), smoothing_(alpha_of(alpha, lines)), log_totals_(stride_),
+          table_(table), mean_(mean), constants_(constants), alpha_(alpha), columns_(columns),
+          known_(known), occupied_(occupied), smoothing_(alpha_of(alpha, lines)), log_totals_(stride_),
           seen_(seen ? stride_ : 0) {
         check(table.shape(0) >= lines * (2 * classes + 1) && log_totals.shape(0) == classes &&
-                  (!seen || seen->shape(0) == classes) && known.has_value() == occupied.has_value() &&
+                  (!seen || seen->shape(0) == classes) &&
+                  (!columns || columns->shape(0) == lines) && known.has_value() == occupied.has_value() &&
                   (!known || (known->shape(0) == lines && known->shape(1) == classes &&
                               occupied->shape(0) == lines)),
               "shapes differ");
@@ -224,27 +264,27 @@ class Update {
         }
     }
 
-    void expect(const double *counts, std::size_t first, std::size_t last, Part &part) const {
-        const Real *fine = table_.data() + lines * classes;
-        const Real *weights = table_.data(), *heavy = fine + lines * classes;
-        best<Product>(counts, weights, fine, heavy, first, last, classes, &part.score);
-    }
-
-    // Fills the lines of the table.
-    void prepare(const double *counts, std::size_t first, std::size_t last, Part &part) const {
+    // Adds lines of counts to `totals` and what they expect to the part, and makes their weights anew.
+    void renew(const double *counts, std::size_t first, std::size_t last, double *totals,
+               Part &part) const {
         part.logs.resize(2 * tile * stride_);
         const bool pairs = !seen_.empty();
         const std::size_t size = (last - first) * stride_;
         double *logs = part.logs.data();
         const double *seen = seen_.data();
+        Real *to = table_.data(), *fine = to + lines * classes, *heavy = fine + lines * classes;
+        best<Weigh>(counts, static_cast<const Real *>(to), static_cast<const Real *>(fine), heavy,
+                    first, last, classes, totals, &part.score);
+        for (std::size_t j = first; columns_ && j < last; ++j) {
+            part.score += columns_->data()[j] * mean_.data()[j];
+        }
         best<Smooth<false>>(counts, seen, smoothing_, first, last, classes, stride_, logs);
         if (pairs) best<Smooth<true>>(counts, seen, smoothing_, first, last, classes, stride_, logs + size);
         widest<Logarithms>(logs, (pairs ? 2 : 1) * size);
-        Real *to = table_.data();
         const auto fill = [&](auto kernel) {
-            kernel(classes, counts, smoothing_, log_totals_.data(), first, last, classes, to,
-                   to + lines * classes, to + 2 * lines * classes, mean_.data(),
-                   part.constants.data(), logs, &part.found);
+            kernel(classes, smoothing_, log_totals_.data(), first, last, classes, to, fine,
+                   static_cast<const Real *>(heavy), mean_.data(), part.constants.data(), logs,
+                   &part.found);
         };
         pairs ? fill(PrepareLines<Real, true>{}) : fill(PrepareLines<Real, false>{});
     }
@@ -271,6 +311,7 @@ class Update {
     Vector<Real> table_;
     Vector<double> mean_, constants_;
     Vector<const double> alpha_;
+    std::optional<Vector<const double>> columns_;
     std::optional<Matrix<const double>> known_;
     std::optional<Vector<const bool>> occupied_;
     const Alpha smoothing_;
