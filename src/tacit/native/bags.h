@@ -32,8 +32,11 @@ struct Wide {
         for (int q = 0; q < T; ++q) store<Real, 4>(to + N * L + q * 4, rest[q]);
     }
     TACIT_INLINE void add(Real x, const Wide &other) {
-        for (int q = 0; q < N; ++q) whole[q] += x * other.whole[q];
-        for (int q = 0; q < T; ++q) rest[q] += x * other.rest[q];
+        const Vec<Real, L> all = x - Vec<Real, L>{};  // spread out once, for both
+        Vec<Real, 4> four;
+        std::memcpy(&four, &all, sizeof(four));
+        for (int q = 0; q < N; ++q) whole[q] += all * other.whole[q];
+        for (int q = 0; q < T; ++q) rest[q] += four * other.rest[q];
     }
 };
 
