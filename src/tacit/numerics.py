@@ -104,7 +104,8 @@ def expected_log(counts: Array, log_p: Array) -> float:
     >>> expected_log(np.array([0.0, 2.0]), np.array([-np.inf, -1.0]))
     -2.0
     """
-    if counts.shape == log_p.shape and counts.strides == log_p.strides:
+    alike = counts.ndim == 1 or counts.strides == log_p.strides  # not many are copied
+    if counts.shape == log_p.shape and alike:
         with np.errstate(invalid="ignore"):
             total = float(np.vdot(counts.ravel("K"), log_p.ravel("K")))
         if not np.isnan(total):  # as 0 · -inf is
