@@ -425,6 +425,45 @@ def test_arrays_of_alpha():
     np.testing.assert_allclose(np.exp(tables[1]), [[4 / 8, 4 / 8]])
 
 
+@pytest.mark.parametrize("alpha", [0.0, 0.7])
+def test_categories_that_lie_beside_each_other(alpha):
+    """Against rows that are spread over the categories by hand: counts, scores and the maximum."""
+    rng = np.random.default_rng(0)
+    X, R = rng.integers(0, 4, (60, 3)).astype(float), rng.dirichlet(np.ones(2), 60)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    family = Categorical(alpha, 4, beside=(0.2, 0.0, 1 / 3)).bind(X)
+    counts = family.count(family.encode(X), R)
+    params = family.maximize(counts)
+    scores = np.zeros((60, 2))
+    for j, part in enumerate(family.beside):
+        spread = np.eye(4) * (1 - 2 * part) + (np.eye(4, k=1) + np.eye(4, k=-1)) * part
+        spread[[0, 3], [0, 3]] += part
+        there = ~np.isnan(X[:, j])
+        cells = spread[X[there, j].astype(int)]
+        p = R[there].T @ cells + alpha
+        p /= p.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(np.exp(family.split(params.log_p)[j]), p)
+        scores[there] += cells @ np.log(p).T
+    np.testing.assert_allclose(family.score(params, family.encode(X)), scores)
+    best = family.log_joint(params, counts) + family.log_prior(params)
+    assert best == pytest.approx((R * scores).sum() + alpha * params.log_p.sum())
+    for _ in range(20):  # other shares are no better
+        p = np.exp(params.log_p) * rng.uniform(0.9, 1.1, params.log_p.shape)
+        log_p = np.log(p / family._totals(p))
+        other = replace(params, log_p=log_p, said=family._blurred(log_p))
+        assert family.log_joint(other, counts) + family.log_prior(other) < best
+
+
+def test_without_smoothing_what_lies_beside_is_impossible_too():
+    family = Categorical(0.0, 5, beside=(1 / 6,)).bind(np.zeros((1, 1)))
+    X = np.array([[0.0], [4.0]])
+    params = family.maximize(family.count(family.encode(X), np.eye(2)))
+    said = family.score(params, family.encode(np.arange(5.0)[:, None]))
+    assert not np.isnan(said).any()
+    assert np.isfinite(said[[0, 4], [0, 1]]).all()
+    assert np.isneginf(said[[4, 0], [0, 1]]).all()
+
+
 def test_a_class_as_if_it_had_more_rows():
     """Variances: the maximum of the posterior, and by hand that of rows as wide as all."""
     rng = np.random.default_rng(0)

@@ -95,6 +95,18 @@ def test_other_shares_of_tables():
     np.testing.assert_allclose(shares, [1 - truth.mean(), truth.mean()], atol=0.05)
 
 
+def test_numbers_say_something_of_those_beside():
+    """With one label a class, a number is more like one in the next bin than one further away."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 8)) + 1.5 * np.repeat([[-1.0], [1.0]], 150, axis=0)
+    y = ["low", *[None] * 149, "high", *[None] * 149]
+    found = tacit.TableClassifier(unlabeled_weight=0.0).fit(
+        {f"x{j}": column.tolist() for j, column in enumerate(X.T)}, y
+    )
+    right = found.transduction_ == np.repeat(["low", "high"], 150)
+    assert right.mean() > 0.9
+
+
 def test_pick_is_one_model():
     texts = ["a goal for the team", "the late goal", "a violin and a cello", "the slow violin"] * 10
     y = np.array(["sport", "sport", "music", "music"] * 10, dtype=object)

@@ -42,6 +42,9 @@ ID = re.compile(r"(?:^|[\W_])id$|(?:^|[\W_]|[a-z])I[Dd]$")
 SAMPLE = 10_000
 # Into how many bins numbers are cut.
 BINS = 5
+# How much of a number counts for each of the bins beside its own: as if it might lie up to a third
+# of a bin off.
+BESIDE = 1 / 12
 
 
 class CellError(ValueError):

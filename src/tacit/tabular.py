@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from tacit import engine
 from tacit.base import EMEstimator
 from tacit.cells import Cells
-from tacit.columns import Column, columns_of, encode, infer
+from tacit.columns import BESIDE, Column, columns_of, encode, infer
 from tacit.explain import Explanation, Feature, explanation, marks, place, terms
 from tacit.families import Bernoulli, Categorical, Family, Gaussian, Mixed, Multinomial
 from tacit.families.mixed import Part
@@ -97,7 +97,8 @@ class TableKind(EMEstimator):
             yield self._words(column)
         if "category" in of:
             sizes = [len(column.values) for column in of["category"]]
-            family: Family = Categorical(self._smoothing(), sizes, "missing")
+            beside = tuple(BESIDE if column.edges else 0.0 for column in of["category"])
+            family: Family = Categorical(self._smoothing(), sizes, "missing", beside=beside)
             yield Group("categories", family, of["category"], len(sizes))
         if "yes/no" in of:
             yield Group(
@@ -271,14 +272,19 @@ class TableKind(EMEstimator):
             X = self._check_shape(row, reset=False)
             if X.shape[0] != 1:
                 raise ValueError(f"Expected one row to explain, got {X.shape[0]}.")
-            within = self._within(X)
-            said, log_prior = [], self._before_cells(within)
-            parts = zip(self._model.family.parts, self._params.features, X.blocks, strict=True)
-            for group, (part, params, block) in zip(self._groups(), parts, strict=True):
-                before, terms = self._said(X, within, group, part.family, params, block)
-                log_prior = log_prior + before
-                said += terms
+            log_prior, said = self._terms(X)
         return explanation(self._names(), log_prior, said, label, against)
+
+    def _terms(self, X: Prepared) -> tuple[Array, list[tuple[str, str, Array]]]:
+        """Return what is said of each class before the cells of one row are seen, and by each."""
+        within = self._within(X)
+        log_prior, said = self._before_cells(within), list[tuple[str, str, Array]]()
+        parts = zip(self._model.family.parts, self._params.features, X.blocks, strict=True)
+        for group, (part, params, block) in zip(self._groups(), parts, strict=True):
+            before, terms = self._said(X, within, group, part.family, params, block)
+            log_prior = log_prior + before
+            said += terms
+        return log_prior, said
 
     def _within(self, X: Prepared) -> Array:
         """Return p(component | class, row) of one row, of shape (K, M): a class is one here."""

@@ -35,9 +35,13 @@ UNKNOWN = ("missing", "error")
 
 @dataclass(frozen=True)
 class Params:
-    """log p_j(x | y), of shape (sum of v_j, K): the features' tables one below the other."""
+    """log p_j(x | y), of shape (sum of v_j, K): the features' tables one below the other.
+
+    `said` is what a cell says: log_p, or the mean of those beside (see `Categorical.beside`).
+    """
 
     log_p: Array
+    said: Array
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,10 @@ class Categorical(Smoothed):
         What a category is that the training data did not have.
     sizes : tuple of int
         v_j; set by `bind`.
+    beside : tuple of float
+        For categories with an order, such as bins of numbers: how much of a cell of each feature
+        counts for each of the two categories beside its own (at the ends for itself), as it might
+        as well have fallen there. What is fitted is the mean of log p. Empty means none.
 
     Examples
     --------
@@ -72,6 +80,7 @@ class Categorical(Smoothed):
     min_categories: Any = None
     handle_unknown: str = "missing"
     sizes: tuple[int, ...] = ()
+    beside: tuple[float, ...] = ()
 
     def bind(self, X: Any) -> Self:
         """Find the number of categories of each feature."""
@@ -145,12 +154,12 @@ class Categorical(Smoothed):
     def score(self, params: Params, features: Codes, fitting: bool = False) -> Array:
         """Return sum_j log p_j(x_j | y)."""
         codes, native = features.values, engine.native()
-        scores = np.zeros((len(codes), params.log_p.shape[1]))
+        scores = np.zeros((len(codes), params.said.shape[1]))
         if native is not None:
-            native.gather(codes, params.log_p, scores)
+            native.gather(codes, params.said, scores)
             return scores
         for column in codes.T:
-            scores += np.where(column[:, None] < 0, 0.0, params.log_p[column])
+            scores += np.where(column[:, None] < 0, 0.0, params.said[column])
         return scores
 
     def count(self, features: Codes, weights: Any, params: Params | None = None) -> Counts:
@@ -174,7 +183,7 @@ class Categorical(Smoothed):
         features = rows.features
         if engine.native() is None or not isinstance(features, Codes):
             return None
-        log_likelihood, classes, counts = features.expect(params.log_p, rows, log_prior, hard)
+        log_likelihood, classes, counts = features.expect(params.said, rows, log_prior, hard)
         rounding = ROUNDING * float(classes.sum()) if features.is_single(len(classes)) else 0.0
         return Expected(log_likelihood, classes, Counts(counts), rounding)
 
@@ -194,9 +203,22 @@ class Categorical(Smoothed):
 
     def maximize(self, statistics: Counts) -> Params:
         """Return the smoothed ratios of counts (S11); uniform where nothing was seen."""
-        counts = statistics.counts + self._alpha
+        counts = self._blurred(statistics.counts) + self._alpha
         uniform = (1.0 / np.array(self.sizes)).repeat(self.sizes)[:, None]
-        return Params(log(ratio(counts, self._totals(counts), uniform)))
+        log_p = log(ratio(counts, self._totals(counts), uniform))
+        return Params(log_p, self._blurred(log_p))
+
+    def _blurred(self, table: Array) -> Array:
+        """Return the mean of each line and those beside it; as they give, so they take."""
+        if not any(self.beside):
+            return table
+        part, first = np.repeat(self.beside, self.sizes), self._offsets().repeat(self.sizes)
+        last = first + np.repeat(self.sizes, self.sizes) - 1
+        lines = np.flatnonzero(part)
+        below, above = np.maximum(lines - 1, first[lines]), np.minimum(lines + 1, last[lines])
+        own, blurred = part[lines, None], table.copy()
+        blurred[lines] = (1.0 - 2.0 * own) * table[lines] + own * (table[below] + table[above])
+        return blurred
 
     def log_prior(self, params: Params) -> float:
         """Return the log density of Dirichlet(alpha + 1) at the params, up to a constant (S13)."""
@@ -204,7 +226,7 @@ class Categorical(Smoothed):
 
     def log_joint(self, params: Params, statistics: Counts) -> float:
         """Return C (16) without the class prior's part."""
-        return expected_log(statistics.counts, params.log_p)
+        return expected_log(statistics.counts, params.said)
 
     def reorder(self, statistics: Counts, order: npt.NDArray[np.intp]) -> Counts:
         """Return the statistics with the classes in another order."""
@@ -239,6 +261,8 @@ class Categorical(Smoothed):
         if (self._sizes(np.zeros((1, d))) > self.sizes).any():
             raise ValueError("sizes are below min_categories")
         check_array("counts", statistics.counts, (sum(self.sizes), K), least=0.0)
+        if self.beside:
+            check_array("beside", np.array(self.beside), (d,), least=0.0, most=1 / 3)
 
     def check_params(self, params: Params) -> None:
         """Check that the categories of each feature are all there is."""
