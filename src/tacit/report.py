@@ -108,6 +108,8 @@ def describe(
         given = Counter(label for label in labels if label is not None)
         facts["classes"] = {str(name): given[name] for name in classes}
         facts["components"] = model.components_per_class_
+        groups = getattr(model, "groups_", None)
+        facts["groups"] = 0 if groups is None else len(groups.shares)
     else:
         facts["shares"] = {str(k): float(w) for k, w in enumerate(model.weights_)}
     facts |= {
@@ -147,7 +149,9 @@ def _classes(facts: Mapping[str, Any]) -> list[str]:
     counts = [f"{_short(name)} {count:,}" for name, count in facts["classes"].items()]
     components = facts.get("components", 1)
     each = f"each a mixture of {components}, as columns hang together within a class"
-    return [_listed(counts), *([each] if components > 1 else [])]
+    groups = f"{facts.get('groups', 0)} groups of rows that are alike say which class they lean to"
+    more = [each] * (components > 1) + [groups] * (facts.get("groups", 0) > 0)
+    return [_listed(counts), *more]
 
 
 def _listed(items: Sequence[str]) -> str:

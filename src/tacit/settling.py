@@ -8,6 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tacit.evaluation import (
     MOST,
@@ -19,6 +20,7 @@ from tacit.evaluation import (
     folds,
     without_rows,
 )
+from tacit.groups import Groups, find
 from tacit.labels import Labels
 from tacit.numerics import Array
 from tacit.tabular import Prepared
@@ -42,9 +44,11 @@ MOST_ROWS = 20_000
 # How much too sure naive Bayes is expected to be, by the number of columns: halfway between columns
 # that all say the same, and columns that have nothing to do with each other.
 DOUBTED = 0.5
-# Nats by which hidden labels must speak against what is usual (alpha = 1, numbers in bins), and for
-# rows without a label and more components.
+# Nats by which hidden labels must speak, beside a standard error, against what is usual (alpha = 1,
+# numbers in bins, groups of rows), and for rows without a label and more components.
 MARGIN = 1.0
+# Labels that there must be for each component, on average over the classes, before it is tried.
+PER_COMPONENT = 12
 
 
 class Setting(NamedTuple):
@@ -69,12 +73,15 @@ class Settled(NamedTuple):
         By which log-odds are divided.
     text_weights : dict
         By which those of each text are multiplied.
+    groups : Groups or None
+        Groups of rows that say something of the classes, if they do.
     """
 
     setting: Setting
     help: UnlabeledHelp | None
     temperature: float
     text_weights: dict[str, float]
+    groups: Groups | None = None
 
 
 def settle(
@@ -108,23 +115,30 @@ def settle(
     plain = replace(X, blocks=(*none, *X.blocks[len(texts) :]))
     tables = {cut: classifier._cut(plain, cut) for cut in bins}
     trial = Trial(classifier, tables, labels, weight, doubt)
-    told = None
+    told, grouped = None, bool(unknown and more and len(others) > 1)
+    if grouped:
+        trial.look(X, weight)
     if not trial.tells(settings[0]):
         if unknown:
             usual = usual._replace(unlabeled_weight=UNTRIED)
             told = UnlabeledHelp(None, None, UNTRIED)
-        return Settled(usual, told, doubt, even)
+        return Settled(usual, told, doubt, even, trial.groups)
     tried = [trial(setting) for setting in settings]
-    place = int(np.argmin([tried[0].loss - MARGIN, *(one.loss for one in tried[1:])]))
+    better = [place for place, one in enumerate(tried) if one.beats(tried[0], MARGIN)]
+    place = min(better, key=lambda place: tried[place].loss, default=0)
     chosen, best = settings[place], tried[place]
-    least: dict[bool, Weighed] = {False: best}  # by whether rows without a label take part
+    if grouped and (grouped := not best.beats(other := trial(chosen, grouped), MARGIN)):
+        best = other
+    labelled = sum(map(len, trial.held)) / len(labels.classes)
+    more = [components for components in more if labelled >= PER_COMPONENT * components]
+    least = {True: best} if grouped else {}  # by whether rows without a label take part
     for components in (usual.components, *more):
         alpha = max(chosen.alpha, LEAST_ALPHA) if free and components in more else chosen.alpha
         weights = (0.0, *WEIGHTS) if unknown else (0.0,)
         settings = [Setting(alpha, chosen.bins, given, components) for given in weights]
-        tried = [trial(setting) for setting in settings]
-        for setting, one in zip(settings, tried, strict=True):
-            part = setting.unlabeled_weight > 0
+        tried = [trial(setting, grouped) for setting in settings]
+        alone = trial(settings[0]) if grouped else tried[0]
+        for part, one in [(False, alone), *((True, one) for one in tried[1:])]:
             least[part] = min(least.get(part, one), one, key=lambda found: found.loss)
         place = int(np.argmin([one.loss for one in tried]))
         if tried[place].beats(best, MARGIN):
@@ -132,17 +146,18 @@ def settle(
         elif components in more:
             break
     if unknown:
-        used = chosen.unlabeled_weight > 0
+        used = chosen.unlabeled_weight > 0 or grouped
         without, other = (least[False], best) if used else (best, least[True])
         if texts:
             other = best
             without = trial(chosen._replace(unlabeled_weight=0.0), supervised=True)
-        given = max([chosen.unlabeled_weight, *(t.unlabeled_help_.weight for t in texts)])
-        told = UnlabeledHelp(without.evaluation, other.evaluation, given)
+        given = [chosen.unlabeled_weight, float(grouped)]
+        given += [text.unlabeled_help_.weight for text in texts]
+        told = UnlabeledHelp(without.evaluation, other.evaluation, max(given))
     # Naive Bayes is too sure of itself, never too modest.
-    temperature = 1.0 / min(float(best.weights[0]), 1.0)
-    text_weights = dict(zip(classifier.texts_, best.weights[1:].tolist(), strict=True))
-    return Settled(chosen, told, temperature, text_weights)
+    temperature, by = 1.0 / min(float(best.weights[0]), 1.0), best.weights[1:].tolist()
+    groups = replace(trial.groups, weight=by.pop()) if grouped and trial.groups else None
+    return Settled(chosen, told, temperature, dict(zip(even, by, strict=True)), groups)
 
 
 class Trial:
@@ -157,6 +172,7 @@ class Trial:
         doubt: float,
     ) -> None:
         self.doubt = doubt
+        self.groups: Groups | None = None
         self.quick = alone(classifier, labels).set_params(
             tol=max(classifier.tol, 1e-3), warm_start=False, word_labels=None, init="labels"
         )
@@ -170,7 +186,7 @@ class Trial:
         self.tables, self.known = tables, labels.known[rows]
         self.weight, self.codes = weight[rows], labels.codes[rows]
         self.held = list(folds(np.where(self.weight > 0, self.codes, -1), N_FOLDS))
-        self.hidden = [rows[held] for held in self.held]
+        self.rows, self.hidden = rows, [rows[held] for held in self.held]
         self.shares = np.full(len(labels.classes), 1.0 / len(labels.classes))
         self.judged: dict[Setting, Judged | None] = {}
 
@@ -180,8 +196,13 @@ class Trial:
         hidden = all(text._hidden is not None for text in self.texts)
         return judged is not None and hidden and judged.covers(self.shares)
 
-    def __call__(self, setting: Setting, supervised: bool = False) -> Weighed:
-        """Return how good a setting is, beside what texts say, or say by labelled ones alone."""
+    def __call__(
+        self, setting: Setting, grouped: bool = False, supervised: bool = False
+    ) -> Weighed:
+        """Return how good a setting is, beside what groups of rows say, if they do, and texts.
+
+        If `supervised`, texts say what labelled ones alone have taught them.
+        """
         judged = self._judge(setting)
         assert judged is not None
         joints = [judged.joints]
@@ -189,10 +210,28 @@ class Trial:
             rows, without, found, _ = text._hidden
             assert np.array_equal(rows, np.concatenate(self.hidden))
             joints.append(np.maximum(without if supervised else found, -MOST)[:, :, None])
+        if grouped:
+            joints.append(np.concatenate(self.led)[:, :, None])
         one = np.ones(len(joints))
         scale = np.append(self.doubt, one[1:])
         judged = replace(judged, joints=np.concatenate(joints, axis=2))
         return judged.pooled(one > 0, one, scale, self.shares)
+
+    def look(self, X: Prepared, weight: Array) -> None:
+        """Find groups of rows, what they say of hidden ones, and which classes they lean to."""
+        random_state = self.quick.random_state or 0
+        found = find(X, weight, self.rows, random_state=random_state, n_jobs=self.quick.n_jobs)
+        posterior = found.posterior(X, self.rows)
+
+        def taught(codes: npt.NDArray[np.intp]) -> Groups:
+            return found.taught(posterior, codes, self.weight, len(self.shares))
+
+        self.groups = taught(self.codes)
+        self.led = [np.empty((0, len(self.shares)))]
+        for held in self.held:
+            rest = self.codes.copy()
+            rest[held] = -1
+            self.led.append(taught(rest).said(posterior[held]))
 
     def _judge(self, setting: Setting) -> Judged | None:
         """Return what is said of hidden rows, apart from what texts say."""

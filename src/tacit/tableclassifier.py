@@ -18,6 +18,7 @@ from tacit.components import ComponentClassifier, joined, log_of_parts, mean_of_
 from tacit.evaluation import UnlabeledHelp
 from tacit.explain import Feature
 from tacit.families import Family, Gaussian, Given
+from tacit.groups import Groups
 from tacit.labels import Labels, all_classes
 from tacit.numerics import Array, log, log_normalize, normalize
 from tacit.rows import Blocks, Rows
@@ -54,7 +55,8 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
     numbers : {"normal", "bins", "auto"}, default="auto"
         How numbers are distributed in a class: normally, as if it had one row more that lies as
         wide as all rows do; or with a share for each of up to five bins that hold about equally
-        many rows. "auto" is bins unless hidden labels speak against.
+        many rows, where a twelfth of a number counts for each of the bins beside its own. "auto" is
+        bins unless hidden labels speak against.
     texts : {"pooled", "counted"}, default="pooled"
         What is made of words: the evidence of a :class:`tacit.TextClassifier`, which is fitted to
         a column of text before the others; or counts, which have a multinomial distribution in each
@@ -67,8 +69,10 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
     %(class_parameters)s
     components_per_class : int or "auto", default="auto"
         Of how many components each class is a mixture, each with distributions of its own: within
-        one, columns are independent, within the class they need not be. "auto" is 1, 2, 3 or 5; 1
-        if no label can be hidden. `class_count_` and `class_log_prior_` have an entry for each
+        one, columns are independent, within the class they need not be. "auto" is 1, or 2, 3 or 5
+        if there are a dozen labels for each. It also finds groups of rows that all classes share
+        (`groups_`), if some rows have no label, and leaves them out again if hidden labels speak
+        against them. `class_count_` and `class_log_prior_` have an entry for each
         component, those of a class one after the other.
     unlabeled_weight : float or "auto", default="auto"
         Weight of each row of whose label nothing is known; 0 leaves them out of the fit. "auto" is
@@ -94,6 +98,8 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         The smoothing of categories: 1, 0.1, 0.01 or 0.001 if `alpha` is "auto".
     components_per_class_ : int
         The number of components that each class has.
+    groups_ : Groups or None
+        Groups of rows that are alike, found without labels, and the classes that they lean to.
     unlabeled_weight_ : float
         The weight of rows without a label beside texts.
     label_name_ : str or None
@@ -112,13 +118,13 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
     >>> model.transduction_.tolist()
     ['sport', 'music', 'sport', 'music']
     >>> print(model.explain({"text": "a goal for the violin", "minutes": 50}, "music"))
-    music (probability 0.636) rather than sport
+    music (probability 0.585) rather than sport
       before              +0.002
       text goal           -0.745
-      minutes below 70    +0.711
       text violin         +0.671
+      minutes below 70    +0.497
       text the            -0.082
-      together            +0.556
+      together            +0.342
     """
 
     alpha: Any = "auto"
@@ -138,6 +144,7 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         "temperature_": float,
         "alpha_": float,
         "unlabeled_weight_": float,
+        "groups_": Groups | None,
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "unlabeled_weight": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
@@ -251,7 +258,7 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
             return X, was if given == "auto" else float(given)
         for name in ("unlabeled_help_", "_cut_short"):  # what a fit before left
             self.__dict__.pop(name, None)
-        self.temperature_ = 1.0
+        self.temperature_, self.groups_ = 1.0, None
         self.alpha_ = 1.0 if self.alpha == "auto" else float(self.alpha)
         if self.word_labels and self.texts != "pooled":
             raise ValueError('word_labels need texts="pooled".')
@@ -271,7 +278,7 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
                 more = () if batches or self.components_per_class != "auto" else COMPONENTS
                 found = settle(self, X, labels, weight, Setting(*setting[:2], 0.0, parts), more)
                 setting, self.temperature_ = found.setting, found.temperature
-                self.text_weights_ = found.text_weights
+                self.text_weights_, self.groups_ = found.text_weights, found.groups
                 if found.help is not None:
                     self.unlabeled_help_ = found.help
                 X = self._cut(X, setting.bins)
@@ -293,6 +300,8 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         self, X: Prepared, labels: Labels, weight: Array, prior: Array | None
     ) -> tuple[Labels, Array | None, Any]:
         parts, prior, init = super()._spread(X, labels, weight, prior)
+        if self._grouped is not None:  # for `_distributions`
+            self._led = self._grouped.evidence(X)
         if self.texts_ and (labels.codes < 0).all() and isinstance(init, str) and prior is not None:
             said = sum(X.blocks[: len(self.texts_)], log(prior))  # which names the classes
             init = np.maximum(normalize(said)[0], np.finfo(np.float64).tiny)
@@ -339,6 +348,11 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         return np.asarray(sum(said, self._log_prior[None, :]))
 
     @property
+    def _grouped(self) -> Groups | None:
+        """Groups of rows that say something of the classes; old files have none."""
+        return getattr(self, "groups_", None)
+
+    @property
     def _sharpness(self) -> float:
         return 1.0 / getattr(self, "temperature_", 1.0)
 
@@ -350,12 +364,15 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
 
     def _look(self, X: Any, wanted: engine.Wanted) -> tuple[Array, Array]:
         check_is_fitted(self)
-        if self._sharpness == 1.0:
+        groups = self._grouped
+        if self._sharpness == 1.0 and groups is None:
             return super()._look(X, wanted)
         with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs):
             X = self._check_shape(X, reset=False)
             joint, _ = super()._look(X, "joint")
             found = self._tempered(joint, self._before(self._model.family.encode(X).parts))
+            if groups is not None:
+                found += groups.evidence(X)
         log_p = log_normalize(joint)[1]
         if wanted != "joint":
             found = (normalize if wanted == "posterior" else log_normalize)(found)[0]
@@ -368,19 +385,30 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
     ) -> Array:
         found = super()._distributions(labels, others, which)
         unknown = labels.codes < 0
-        if self._sharpness == 1.0 or not unknown.any():
+        led = self.__dict__.pop("_led", np.zeros((len(unknown), 1)))
+        if (self._sharpness == 1.0 and self._grouped is None) or not unknown.any():
             return found
         joint = self._model.look(self._params, Rows(others.features), "joint")[0]
         joint = joined(joint, self._parts)
         joint = self._tempered(joint, self._before(cast(Blocks, others.features).parts))
-        joint = joint if which is None else joint[which]
+        joint = (joint if which is None else joint[which]) + led[unknown]
         if labels.evidence is not None:
             joint = joint + labels.evidence[unknown][:, :: self._parts]
         p, log_p = normalize(joint)
         found[unknown] = np.where(np.isneginf(log_p)[:, None], found[unknown], p)
         return found
 
-    # What is said of a column of text.
+    # What is said of a row, and of a column of text.
+
+    def _terms(self, X: Prepared) -> tuple[Array, list[tuple[str, str, Array]]]:
+        log_prior, said = super()._terms(X)
+        if self._grouped is None:
+            return log_prior, said
+        before, more = self._grouped.terms(X)
+        together: dict[tuple[str, str], Any] = {}
+        for column, value, logs in (*said, *more):
+            together[column, value] = together.get((column, value), 0.0) + logs
+        return log_prior + before, [(*name, logs) for name, logs in together.items()]
 
     def _said(
         self, X: Prepared, within: Array, group: Group, family: Family, params: Any, block: Any

@@ -24,9 +24,11 @@ from tacit.base import EMEstimator
 from tacit.classifiers import MultinomialNB
 from tacit.columns import Column
 from tacit.families.base import check_array
+from tacit.groups import Groups
+from tacit.mixtures import TableMixture
 from tacit.modelfile.container import ModelFileError, read, write
 from tacit.modelfile.records import fits
-from tacit.modelfile.registry import RECORDS, Saved, SavedMember, SavedTexts
+from tacit.modelfile.registry import RECORDS, Saved, SavedGroups, SavedMember, SavedTexts
 from tacit.naivebayes import Params
 from tacit.numerics import Array
 from tacit.supervision import Classifier
@@ -84,6 +86,8 @@ def _saved(estimator: EMEstimator) -> Saved:
     more = {n: v for n, v in vars(estimator).items() if n in FACTS or n in estimator._saved}
     if "texts_" in more:
         more["texts_"] = _of_columns(more["texts_"])
+    if isinstance(groups := more.get("groups_"), Groups):
+        more["groups_"] = SavedGroups(_saved(groups.mixture), groups.shares, groups.weight)
     saved = Saved(
         estimator,
         estimator._model,
@@ -183,6 +187,19 @@ def _texts(
     return {name: _restored_texts(replace(saved[name], vectorizer=words[name])) for name in kept}
 
 
+def _groups(saved: SavedGroups, K: int, columns: tuple[Column, ...]) -> Groups:
+    """Return groups of rows; ValueError if they are of other rows, or lean to other classes."""
+    mixture = _restored(saved.mixture)
+    if not isinstance(mixture, TableMixture):
+        raise ValueError("its groups are none")
+    own = {(column.name, column.kind, column.categories) for column in columns}
+    if any((c.name, c.kind, c.categories) not in own or c.vectorizer for c in mixture.columns_):
+        raise ValueError("its groups are of other columns")
+    check_array("shares of groups", saved.shares, (mixture.n_components, K), least=1e-300)
+    _check_numbers({"the weight of groups": saved.weight})
+    return Groups(mixture, saved.shares, saved.weight)
+
+
 def _check_numbers(numbers: dict[str, Any], least: float = 0.0) -> None:
     """Raise ValueError unless numbers are finite and large enough."""
     for name, value in numbers.items():
@@ -234,10 +251,14 @@ def _restored(saved: Saved) -> EMEstimator:
             raise ValueError("the names of its columns are not as many as these")
         estimator.feature_names_in_ = names
     hints = {**FACTS, **estimator._saved}
+    hints |= {"groups_": SavedGroups | None} if "groups_" in hints else {}
     for name, value in saved.more.items():
         if name not in hints or not fits(value, hints[name]):
             raise ValueError(f"{name} is not what it should be")
     more = dict(saved.more)
+    if isinstance(more.get("groups_"), SavedGroups):
+        classes_ = () if saved.classes is None else saved.classes
+        more["groups_"] = _groups(more["groups_"], len(classes_), more.get("_columns", ()))
     _check_numbers({n: more[n] for n in ("alpha_", "unlabeled_weight_") if n in more})
     _check_numbers({n: more[n] for n in ("temperature_",) if n in more}, least=1.0)
     if "unlabeled_help_" in more:

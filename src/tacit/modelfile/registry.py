@@ -71,6 +71,15 @@ class Saved:
 
 
 @dataclass(frozen=True)
+class SavedGroups:
+    """What is kept of the groups of rows of a `TableClassifier`."""
+
+    mixture: Saved
+    shares: Array
+    weight: float
+
+
+@dataclass(frozen=True)
 class SavedMember:
     """What is kept of one of the models that a `TextClassifier` pools."""
 
@@ -186,6 +195,7 @@ def _make_weights(fields: dict[str, Any]) -> TermWeights:
 
 RECORDS: dict[str, Record] = {
     "Saved": plain(Saved),
+    "SavedGroups": plain(SavedGroups),
     "SavedTexts": plain(SavedTexts),
     "SavedMember": plain(SavedMember),
     "Pool": plain(Pool),
@@ -195,7 +205,7 @@ RECORDS: dict[str, Record] = {
     "ClassCounts": plain(ClassCounts),
     "Bernoulli": plain(families.Bernoulli),
     "BernoulliCounts": plain(bernoulli.Counts),
-    "Categorical": plain(families.Categorical),
+    "Categorical": plain(families.Categorical, later=("beside",)),
     "CategoricalCounts": plain(categorical.Counts),
     "Multinomial": plain(families.Multinomial),
     "MultinomialCounts": plain(multinomial.Counts),

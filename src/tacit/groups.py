@@ -1,0 +1,116 @@
+"""Groups of rows that are alike, found without labels, and the classes that each leans to.
+
+    p(y | x) = sum_g p(g | x) p(y | g)
+
+Columns that hang together make such groups, which naive Bayes within a class cannot see. A mixture
+of all rows finds them (`tacit.TableMixture`); of which classes they are, the labelled rows tell.
+As columns say the same several ways, log p(x, g) is divided by the root of their number: a row
+belongs a little to every group that is like it, and few labels reach far.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import entr
+from sklearn.exceptions import ConvergenceWarning
+
+from tacit.mixtures import TableMixture
+from tacit.numerics import Array, log, normalize
+from tacit.tabular import Prepared
+
+__all__ = ["Groups", "find"]
+
+# So many groups, times the root of the number of rows, but no more than this.
+BY_ROOT = 2.0
+MOST_GROUPS = 80
+# Rows of the classes as they are labelled that each group has before any of its own is seen.
+PRIOR_ROWS = 0.1
+# Rows whose p(g | x) are held at once.
+AT_ONCE = 10_000
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups of rows, and the shares of the classes in each.
+
+    Attributes
+    ----------
+    mixture : TableMixture
+        What groups there are.
+    shares : ndarray of shape (M, K)
+        p(y | g) / p(y).
+    weight : float
+        By which what they say is multiplied, in log-odds.
+    """
+
+    mixture: TableMixture
+    shares: Array
+    weight: float = 1.0
+
+    @property
+    def doubt(self) -> float:
+        """By what log p(x, g) is divided."""
+        return float(np.sqrt(sum(column.kind != "out" for column in self.mixture.columns_)))
+
+    def posterior(self, X: Prepared, rows: Any = slice(None)) -> Array:
+        """Return p(g | x) of rows of a table, of shape (n, M)."""
+        seen = self.mixture._prepared(X, reset=False)[rows]
+        return normalize(self.mixture.predict_joint_log_proba(seen) / self.doubt)[0]
+
+    def said(self, posterior: Array) -> Array:
+        """Return what p(g | x) says for each class beyond its share, of shape (n, K)."""
+        p = np.zeros((len(posterior), self.shares.shape[1]))
+        for own, shares in zip(posterior.T, self.shares, strict=True):
+            p += own[:, None] * shares  # not by BLAS: the same bits for any number of rows
+        return self.weight * log(p)
+
+    def evidence(self, X: Prepared) -> Array:
+        """Return what the groups of rows say for each class beyond its share, of shape (n, K)."""
+        seen = self.mixture._prepared(X, reset=False)
+        starts = range(0, X.shape[0], AT_ONCE)
+        parts = [self.posterior(seen, slice(start, start + AT_ONCE)) for start in starts]
+        return np.concatenate([self.said(part) for part in parts])
+
+    def terms(self, X: Prepared) -> tuple[Array, list[tuple[str, str, Array]]]:
+        """Return what is said of each class before a row is seen, and by each of its cells.
+
+        The log of a sum over groups is a mean of logs, and an entropy (`log_of_parts`): so it is
+        the sum of what each cell says.
+        """
+        seen, by = self.mixture._prepared(X, reset=False), self.weight / self.doubt
+        log_prior, cells = self.mixture._terms(seen)
+        joint = (log_prior + sum(logs for _, _, logs in cells)) / self.doubt
+        lean = log(self.shares.T)
+        within = normalize(joint + lean)[0]
+        before = self.weight * ((within * lean).sum(axis=1) + entr(within).sum(axis=1))
+        said = [(column, value, by * (within @ logs)) for column, value, logs in cells]
+        return before + by * (within @ log_prior), said
+
+    def taught(
+        self, posterior: Array, codes: npt.NDArray[np.intp], weight: Array, K: int
+    ) -> Groups:
+        """Return the groups with shares by rows whose class is known (-1: it is not)."""
+        known = codes >= 0
+        given = np.eye(K)[codes[known]] * weight[known, None]
+        prior = given.sum(axis=0) + 1.0
+        prior /= prior.sum()
+        counts = posterior[known].T @ given + PRIOR_ROWS * prior
+        return replace(self, shares=counts / counts.sum(axis=1, keepdims=True) / prior)
+
+
+def find(X: Prepared, weight: Array, rows: npt.NDArray[np.intp], **settings: Any) -> Groups:
+    """Return groups of some rows of a table, which lean to no class yet; texts are left out."""
+    columns = tuple(column for column in X.columns if column.vectorizer is None)
+    cells = {column.name: X.cells[column.name][rows] for column in columns if column.kind != "out"}
+    M = min(int(np.ceil(BY_ROOT * np.sqrt(len(rows)))), MOST_GROUPS, len(rows))
+    mixture = TableMixture(M, alpha=0.1, numbers="bins", tol=1e-3, **settings)
+    table = mixture._cut(replace(X, columns=columns, cells=cells, texts={}, blocks=()), True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # good enough to tell rows apart by
+        mixture.fit(table, sample_weight=weight[rows])
+    return Groups(mixture, np.ones((M, 1)))

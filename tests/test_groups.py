@@ -1,0 +1,132 @@
+"""Groups of rows that are alike: what they find, say and keep."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit.report import describe, tell
+
+
+def table(n=600, seed=0):
+    """Rows of twelve groups, each of one class, which columns tell badly one by one."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 12, n)
+    own = rng.integers(0, 3, (12, 16))
+    cells = np.where(rng.random((n, 16)) < 0.8, own[group], rng.integers(0, 3, (n, 16)))
+    X = {f"x{j}": [f"v{cell}" for cell in column] for j, column in enumerate(cells.T)}
+    X["size"] = (own[group, 0] + rng.normal(0.0, 0.3, n)).tolist()
+    return X, np.array(["red", "blue"])[rng.permutation(12)[group] % 2]
+
+
+def hidden(y, known):
+    return [label if i < known else None for i, label in enumerate(y.tolist())]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = table()
+    return X, y, tacit.TableClassifier(random_state=0).fit(X, hidden(y, 60))
+
+
+def test_groups_of_rows_without_a_label_help(fitted):
+    X, y, model = fitted
+    without = tacit.TableClassifier(unlabeled_weight=0.0).fit(X, hidden(y, 60))
+    right = model.transduction_ == y
+    assert right[60:].mean() > (without.transduction_ == y)[60:].mean() + 0.05
+    assert model.groups_ is not None
+    assert model.unlabeled_help_.weight == 1.0
+    assert model.unlabeled_help_.em.accuracy > model.unlabeled_help_.supervised.accuracy
+
+
+def test_what_groups_say_of_a_row_by_hand(fitted):
+    """p(y | x) = sum_g p(g | x) p(y | g), the first by log p(x, g) over the root of 17 columns."""
+    X, y, model = fitted
+    groups, mixture = model.groups_, model.groups_.mixture
+    joint = mixture.predict_joint_log_proba(X) / np.sqrt(17)
+    p = np.exp(joint - joint.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    codes = (y[:60] == "red").astype(int)
+    counts = np.array([(codes == k).sum() + 1.0 for k in range(2)])
+    prior = counts / counts.sum()
+    mass = np.stack([p[:60][codes == k].sum(axis=0) for k in range(2)], axis=1) + 0.1 * prior
+    shares = mass / mass.sum(axis=1, keepdims=True) / prior
+    np.testing.assert_allclose(groups.shares, shares)
+    said = groups.weight * np.log(p @ shares)
+    np.testing.assert_allclose(groups.evidence(model.prepare(X)), said)
+
+
+def test_labels_of_new_rows_are_those_of_the_fit(fitted):
+    X, _, model = fitted
+    new = model.predict_proba(X)
+    np.testing.assert_allclose(model.label_distributions_[60:], new[60:], atol=1e-12)
+
+
+@pytest.mark.parametrize("gap", [False, True])
+def test_explanations_add_up(fitted, gap):
+    X, _, model = fitted
+    for i in (0, 100, 399):
+        row = {name: [cells[i]] for name, cells in X.items()}
+        if gap:
+            row["x3"] = row["size"] = [None]
+        p = model.predict_proba(row)[0]
+        found = model.explain(row)
+        assert found.log_odds == pytest.approx(np.log(p.max() / p.min()))
+        assert found.log_odds == pytest.approx(found.prior + sum(t.log_odds for t in found.terms))
+
+
+def test_files_keep_groups(fitted, tmp_path):
+    X, _, model = fitted
+    path = tmp_path / "model.safetensors"
+    model.save(path)
+    same = tacit.load(path)
+    np.testing.assert_array_equal(same.predict_proba(X), model.predict_proba(X))
+    same.save(tmp_path / "again.safetensors")
+    assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
+
+
+def test_many_rows_come_in_parts(fitted, monkeypatch):
+    X, _, model = fitted
+    whole = model.predict_proba(X)
+    monkeypatch.setattr("tacit.groups.AT_ONCE", 7)
+    np.testing.assert_array_equal(model.predict_proba(X), whole)
+
+
+def test_groups_of_no_class_do_little_harm():
+    """Many columns say the same, which has nothing to do with the classes."""
+    apart = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(0, 2, 300)
+        said = np.where(rng.random((6, 300)) < 0.7, y, 1 - y)
+        same = np.tile(rng.integers(0, 5, 300), (20, 1))
+        X = {f"x{j}": [f"v{v}" for v in column] for j, column in enumerate((*said, *same))}
+        found = tacit.TableClassifier(random_state=0).fit(X, hidden(y, 100)).transduction_
+        plain = tacit.TableClassifier(components_per_class=1).fit(X, hidden(y, 100)).transduction_
+        apart.append((found == y)[100:].mean() - (plain == y)[100:].mean())
+    assert np.mean(apart) > -0.03
+
+
+def test_one_column_or_a_number_of_components_has_no_groups():
+    X, y = table()
+    one = tacit.TableClassifier().fit({"x0": X["x0"]}, hidden(y, 60))
+    given = tacit.TableClassifier(components_per_class=1).fit(X, hidden(y, 60))
+    labelled = tacit.TableClassifier().fit(X, y.tolist())
+    assert one.groups_ is given.groups_ is labelled.groups_ is None
+
+
+def test_a_warm_start_keeps_its_groups(fitted):
+    X, y, _ = fitted
+    model = tacit.TableClassifier(random_state=0, warm_start=True).fit(X, hidden(y, 60))
+    first = model.groups_
+    again = model.fit(X, hidden(y, 60))
+    assert again.groups_ is first
+    np.testing.assert_allclose(again.label_distributions_[60:], again.predict_proba(X)[60:])
+
+
+def test_reports_tell_of_groups(fitted):
+    X, y, model = fitted
+    facts = describe(model, X, hidden(y, 60), 1.0)
+    assert facts["groups"] == len(model.groups_.shares)
+    assert any("groups of rows" in line for line in tell(facts))
