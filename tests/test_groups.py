@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 import tacit
+from modelfiles import pack, unpack
 from tacit.report import describe, tell
 
 
@@ -86,6 +89,22 @@ def test_files_keep_groups(fitted, tmp_path):
     assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
 
 
+def test_files_whose_groups_do_not_fit_are_refused(fitted, tmp_path):
+    *_, model = fitted
+    model.save(tmp_path / "model")
+    content, arrays = unpack(tmp_path / "model")
+    for name, value in ("weight", 1e308), ("weight", -1.0), ("mixture", None):
+        other = json.loads(json.dumps(content))
+        other["model"]["Saved"]["more"]["dict"]["groups_"]["SavedGroups"][name] = value
+        (tmp_path / "other").write_bytes(pack(other, arrays))
+        with pytest.raises(tacit.ModelFileError):
+            tacit.load(tmp_path / "other")
+    kept = content["model"]["Saved"]["more"]["dict"]["groups_"]["SavedGroups"]
+    kept["mixture"]["Saved"]["estimator"]["Alike"]["n_components"] = 5  # which says nothing
+    (tmp_path / "other").write_bytes(pack(content, arrays))
+    assert len(tacit.load(tmp_path / "other").groups_.shares) == len(model.groups_.shares)
+
+
 def test_many_rows_come_in_parts(fitted, monkeypatch):
     X, _, model = fitted
     whole = model.predict_proba(X)
@@ -129,4 +148,32 @@ def test_reports_tell_of_groups(fitted):
     X, y, model = fitted
     facts = describe(model, X, hidden(y, 60), 1.0)
     assert facts["groups"] == len(model.groups_.shares)
-    assert any("groups of rows" in line for line in tell(facts))
+    assert any("of rows that are alike" in line for line in tell(facts))
+
+
+def test_the_order_of_columns_does_not_matter(fitted):
+    X, y, model = fitted
+    other = {name: X[name] for name in reversed(X)}
+    again = tacit.TableClassifier(random_state=0).fit(other, hidden(y, 60))
+    np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), atol=1e-9)
+
+
+def test_few_rows_without_a_label_are_no_groups(fitted):
+    X, y, _ = fitted
+    model = tacit.TableClassifier(random_state=0).fit(X, hidden(y, 570))
+    assert model.groups_ is None
+
+
+def test_rows_of_no_weight_are_as_if_they_were_not_there(fitted):
+    X, y, _ = fitted
+    weight = np.where(np.arange(600) < 400, 1.0, 0.0)
+    fewer = {name: cells[:400] for name, cells in X.items()}
+    kinds = {"size": "out"}  # bins know all cells
+    zero = tacit.TableClassifier(kinds=kinds).fit(X, hidden(y, 60), sample_weight=weight)
+    gone = tacit.TableClassifier(kinds=kinds).fit(fewer, hidden(y[:400], 60))
+    np.testing.assert_allclose(zero.predict_proba(X), gone.predict_proba(X), atol=1e-9)
+
+
+def test_bins_that_are_not_beside_each_other_are_refused():
+    with pytest.raises(ValueError, match="beside"):
+        tacit.families.Categorical(1.0, 2, beside=(0.5,)).bind(np.zeros((1, 1)))

@@ -118,7 +118,8 @@ class UnlabeledHelp:
     supervised, em : Evaluation or None
         Without and with them; None if there are too few labels to tell, or Ctrl-C was in the way.
     weight : float
-        The weight that rows without a label were given.
+        The weight that rows without a label were given; 1 if they only tell which rows of a table
+        are alike.
     """
 
     supervised: Evaluation | None

@@ -197,15 +197,13 @@ def marks(
             found.append([_feature(column, words[j], odds[j], often[j]) for j in best])
         return found
     if isinstance(family, Categorical):
-        pairs = [
-            (c, Against(logs(own), share))
-            for c, own in zip(columns, family.split(params.log_p), strict=True)
-        ]
+        tables = zip(columns, *map(family.split, (params.said, params.log_p)), strict=True)
+        triples = [(c, Against(logs(said), share), np.exp(logs(own))) for c, said, own in tables]
         return [
             [
                 _feature(column, name, odds, often)
-                for column, against in pairs
-                for name, odds, often in zip(column.values, against(k), against.p[k], strict=False)
+                for column, against, p in triples
+                for name, odds, often in zip(column.values, against(k), p[k], strict=False)
             ]
             for k in classes
         ]

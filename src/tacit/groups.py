@@ -12,26 +12,36 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import entr
 from sklearn.exceptions import ConvergenceWarning
 
+from tacit.columns import BESIDE
 from tacit.mixtures import TableMixture
 from tacit.numerics import Array, log, normalize
 from tacit.tabular import Prepared
 
-__all__ = ["Groups", "find"]
+__all__ = ["Alike", "Groups", "find"]
 
 # So many groups, times the root of the number of rows, but no more than this.
 BY_ROOT = 2.0
 MOST_GROUPS = 80
+# Rounds of EM that find them: enough to tell rows apart by.
+ROUNDS = 25
 # Rows of the classes as they are labelled that each group has before any of its own is seen.
 PRIOR_ROWS = 0.1
 # Rows whose p(g | x) are held at once.
 AT_ONCE = 10_000
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Alike(TableMixture):
+    """A mixture that sees bins of numbers as a classifier of tables does."""
+
+    _beside: ClassVar[float] = BESIDE
 
 
 @dataclass(frozen=True)
@@ -40,7 +50,7 @@ class Groups:
 
     Attributes
     ----------
-    mixture : TableMixture
+    mixture : Alike
         What groups there are.
     shares : ndarray of shape (M, K)
         p(y | g) / p(y).
@@ -48,7 +58,7 @@ class Groups:
         By which what they say is multiplied, in log-odds.
     """
 
-    mixture: TableMixture
+    mixture: Alike
     shares: Array
     weight: float = 1.0
 
@@ -72,9 +82,8 @@ class Groups:
     def evidence(self, X: Prepared) -> Array:
         """Return what the groups of rows say for each class beyond its share, of shape (n, K)."""
         seen = self.mixture._prepared(X, reset=False)
-        starts = range(0, X.shape[0], AT_ONCE)
-        parts = [self.posterior(seen, slice(start, start + AT_ONCE)) for start in starts]
-        return np.concatenate([self.said(part) for part in parts])
+        parts = (slice(start, start + AT_ONCE) for start in range(0, X.shape[0], AT_ONCE))
+        return np.concatenate([self.said(self.posterior(seen, part)) for part in parts])
 
     def terms(self, X: Prepared) -> tuple[Array, list[tuple[str, str, Array]]]:
         """Return what is said of each class before a row is seen, and by each of its cells.
@@ -94,23 +103,23 @@ class Groups:
     def taught(
         self, posterior: Array, codes: npt.NDArray[np.intp], weight: Array, K: int
     ) -> Groups:
-        """Return the groups with shares by rows whose class is known (-1: it is not)."""
-        known = codes >= 0
-        given = np.eye(K)[codes[known]] * weight[known, None]
+        """Return the groups with shares by rows of known classes."""
+        given = np.eye(K)[codes] * weight[:, None]
         prior = given.sum(axis=0) + 1.0
         prior /= prior.sum()
-        counts = posterior[known].T @ given + PRIOR_ROWS * prior
+        counts = posterior.T @ given + PRIOR_ROWS * prior
         return replace(self, shares=counts / counts.sum(axis=1, keepdims=True) / prior)
 
 
-def find(X: Prepared, weight: Array, rows: npt.NDArray[np.intp], **settings: Any) -> Groups:
+def find(X: Prepared, rows: npt.NDArray[np.intp], weight: Array, **settings: Any) -> Groups:
     """Return groups of some rows of a table, which lean to no class yet; texts are left out."""
-    columns = tuple(column for column in X.columns if column.vectorizer is None)
+    # By name, since where a mixture begins depends on the order of the columns.
+    columns = tuple(sorted((c for c in X.columns if c.vectorizer is None), key=lambda c: c.name))
     cells = {column.name: X.cells[column.name][rows] for column in columns if column.kind != "out"}
     M = min(int(np.ceil(BY_ROOT * np.sqrt(len(rows)))), MOST_GROUPS, len(rows))
-    mixture = TableMixture(M, alpha=0.1, numbers="bins", tol=1e-3, **settings)
+    mixture = Alike(M, alpha=0.1, numbers="bins", tol=1e-3, max_iter=ROUNDS, **settings)
     table = mixture._cut(replace(X, columns=columns, cells=cells, texts={}, blocks=()), True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # good enough to tell rows apart by
-        mixture.fit(table, sample_weight=weight[rows])
+        mixture.fit(table, sample_weight=weight)
     return Groups(mixture, np.ones((M, 1)))

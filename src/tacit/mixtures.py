@@ -307,8 +307,7 @@ class TableMixture(Mixture, TableKind):
     %(table_parameters)s
     numbers : {"normal", "bins"}, default="normal"
         How numbers are distributed in a group: normally, or with a share for each of up to five
-        bins that hold about equally many rows, where a twelfth of a number counts for each of the
-        bins beside its own.
+        bins that hold about equally many rows.
     %(em_parameters)s
 
     Attributes

@@ -97,6 +97,12 @@ def marks_facts(model: Any, n: int = MARKS) -> dict[str, Any]:
     return {str(name): [feature._asdict() for feature in own] for name, own in pairs}
 
 
+def groups_facts(model: Any) -> int | None:
+    """Return how many groups of rows say something of the classes; None if none do."""
+    groups = getattr(model, "groups_", None)
+    return None if groups is None else len(groups.shares)
+
+
 def describe(
     model: Any, table: Any, labels: Sequence[Any] | None, seconds: float
 ) -> dict[str, Any]:
@@ -108,8 +114,7 @@ def describe(
         given = Counter(label for label in labels if label is not None)
         facts["classes"] = {str(name): given[name] for name in classes}
         facts["components"] = model.components_per_class_
-        groups = getattr(model, "groups_", None)
-        facts["groups"] = 0 if groups is None else len(groups.shares)
+        facts["groups"] = groups_facts(model)
     else:
         facts["shares"] = {str(k): float(w) for k, w in enumerate(model.weights_)}
     facts |= {
@@ -149,9 +154,11 @@ def _classes(facts: Mapping[str, Any]) -> list[str]:
     counts = [f"{_short(name)} {count:,}" for name, count in facts["classes"].items()]
     components = facts.get("components", 1)
     each = f"each a mixture of {components}, as columns hang together within a class"
-    groups = f"{facts.get('groups', 0)} groups of rows that are alike say which class they lean to"
-    more = [each] * (components > 1) + [groups] * (facts.get("groups", 0) > 0)
-    return [_listed(counts), *more]
+    return [_listed(counts), *([each] if components > 1 else [])]
+
+
+def _groups(facts: Mapping[str, Any]) -> list[str]:
+    return [f"{facts['groups']} of rows that are alike, by the classes that they lean to"]
 
 
 def _listed(items: Sequence[str]) -> str:
@@ -272,6 +279,7 @@ TELLERS = {
     "classes": _classes,
     "shares": _shares,
     "columns": _columns,
+    "groups": _groups,
     "bic": _bic,
     "rounds": _rounds,
     "unlabelled": _unlabelled,

@@ -47,6 +47,8 @@ DOUBTED = 0.5
 # Nats by which hidden labels must speak, beside a standard error, against what is usual (alpha = 1,
 # numbers in bins, groups of rows), and for rows without a label and more components.
 MARGIN = 1.0
+# The share of rows without a label from which on groups are looked for.
+UNLABELED = 0.1
 # Labels that there must be for each component, on average over the classes, before it is tried.
 PER_COMPONENT = 12
 
@@ -115,9 +117,10 @@ def settle(
     plain = replace(X, blocks=(*none, *X.blocks[len(texts) :]))
     tables = {cut: classifier._cut(plain, cut) for cut in bins}
     trial = Trial(classifier, tables, labels, weight, doubt)
-    told, grouped = None, bool(unknown and more and len(others) > 1)
+    told, among = None, float(weight[labels.unknown].sum() / max(weight.sum(), 1e-300))
+    grouped = bool(more) and len(others) > 1 and among >= UNLABELED
     if grouped:
-        trial.look(X, weight)
+        trial.look(X)
     if not trial.tells(settings[0]):
         if unknown:
             usual = usual._replace(unlabeled_weight=UNTRIED)
@@ -217,21 +220,28 @@ class Trial:
         judged = replace(judged, joints=np.concatenate(joints, axis=2))
         return judged.pooled(one > 0, one, scale, self.shares)
 
-    def look(self, X: Prepared, weight: Array) -> None:
-        """Find groups of rows, what they say of hidden ones, and which classes they lean to."""
-        random_state = self.quick.random_state or 0
-        found = find(X, weight, self.rows, random_state=random_state, n_jobs=self.quick.n_jobs)
-        posterior = found.posterior(X, self.rows)
+    def look(self, X: Prepared) -> None:
+        """Find groups of rows, what they say of hidden ones, and which classes they lean to.
 
-        def taught(codes: npt.NDArray[np.intp]) -> Groups:
-            return found.taught(posterior, codes, self.weight, len(self.shares))
+        The cells of hidden rows take part, their labels do not.
+        """
+        some = np.flatnonzero(self.weight > 0)
+        some = some[np.unique(np.linspace(0, len(some) - 1, MOST_ROWS).astype(np.intp))]
+        state = 0 if self.quick.random_state is None else self.quick.random_state
+        settings = {"random_state": state, "n_jobs": self.quick.n_jobs}
+        found, K = find(X, self.rows[some], self.weight[some], **settings), len(self.shares)
+        known = np.flatnonzero((self.codes >= 0) & (self.weight > 0))
+        posterior = found.posterior(X, self.rows[known])
 
-        self.groups = taught(self.codes)
-        self.led = [np.empty((0, len(self.shares)))]
+        def taught(rest: npt.NDArray[np.bool_]) -> Groups:
+            rows = known[rest]
+            return found.taught(posterior[rest], self.codes[rows], self.weight[rows], K)
+
+        self.groups = taught(np.ones(len(known), bool))
+        self.led = [np.empty((0, K))]
         for held in self.held:
-            rest = self.codes.copy()
-            rest[held] = -1
-            self.led.append(taught(rest).said(posterior[held]))
+            own = np.isin(known, held)
+            self.led.append(taught(~own).said(posterior[own]))
 
     def _judge(self, setting: Setting) -> Judged | None:
         """Return what is said of hidden rows, apart from what texts say."""

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from tacit import engine
-from tacit.columns import Column
+from tacit.columns import BESIDE, Column
 from tacit.components import ComponentClassifier, joined, log_of_parts, mean_of_parts
 from tacit.evaluation import UnlabeledHelp
 from tacit.explain import Feature
@@ -62,7 +62,7 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         a column of text before the others; or counts, which have a multinomial distribution in each
         class, smoothed by `word_alpha`, and a part in EM together with the other columns. A
         checkpoint keeps the rounds of that EM; the models that are pooled take few rounds each, and
-        a resumed fit finds them anew, to the same bits.
+        a resumed fit finds them, and groups of rows, anew, to the same bits.
     word_labels : dict, default=None
         Words whose class is known, as ``{"hockey": "sport"}``, for texts that are "pooled".
     %(prior_parameters)s
@@ -100,6 +100,7 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         The number of components that each class has.
     groups_ : Groups or None
         Groups of rows that are alike, found without labels, and the classes that they lean to.
+        `top_features` leaves them out.
     unlabeled_weight_ : float
         The weight of rows without a label beside texts.
     label_name_ : str or None
@@ -146,6 +147,7 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         "unlabeled_weight_": float,
         "groups_": Groups | None,
     }
+    _beside: ClassVar[float] = BESIDE
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "unlabeled_weight": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from tacit import engine
 from tacit.base import EMEstimator
 from tacit.cells import Cells
-from tacit.columns import BESIDE, Column, columns_of, encode, infer
+from tacit.columns import Column, columns_of, encode, infer
 from tacit.explain import Explanation, Feature, explanation, marks, place, terms
 from tacit.families import Bernoulli, Categorical, Family, Gaussian, Mixed, Multinomial
 from tacit.families.mixed import Part
@@ -77,6 +77,8 @@ class TableKind(EMEstimator):
     }
 
     _saved: ClassVar[dict[str, Any]] = {"_columns": tuple[Column, ...]}
+    # How much of a number in a bin counts for each of the bins beside it.
+    _beside: ClassVar[float] = 0.0
 
     @property
     def columns_(self) -> tuple[Column, ...]:
@@ -97,7 +99,7 @@ class TableKind(EMEstimator):
             yield self._words(column)
         if "category" in of:
             sizes = [len(column.values) for column in of["category"]]
-            beside = tuple(BESIDE if column.edges else 0.0 for column in of["category"])
+            beside = tuple(self._beside if column.edges else 0.0 for column in of["category"])
             family: Family = Categorical(self._smoothing(), sizes, "missing", beside=beside)
             yield Group("categories", family, of["category"], len(sizes))
         if "yes/no" in of:

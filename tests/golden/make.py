@@ -60,6 +60,7 @@ def main() -> None:
             kinds={"text": "text"}, components_per_class=2, numbers="normal", random_state=0
         ),
         "words": tacit.TableClassifier(kinds={"text": "text"}, word_labels={"goal": "sport"}),
+        "alike": tacit.TableClassifier(kinds={"text": "text"}, random_state=0),
     }.items():
         keep("table" if name == "groups" else name, model.fit(TABLE, labels), rows)
     texts = tacit.TextClassifier(components_per_class=2).fit(TABLE["text"], labels)

@@ -66,7 +66,8 @@ class Categorical(Smoothed):
     beside : tuple of float
         For categories with an order, such as bins of numbers: how much of a cell of each feature
         counts for each of the two categories beside its own (at the ends for itself), as it might
-        as well have fallen there. What is fitted is the mean of log p. Empty means none.
+        as well have fallen there. What a cell says is the mean of log p, which is below the log of
+        the mean: the likelihood is a lower bound. At most 1/3; empty means none.
 
     Examples
     --------
@@ -84,12 +85,17 @@ class Categorical(Smoothed):
 
     def bind(self, X: Any) -> Self:
         """Find the number of categories of each feature."""
-        family = super().bind(X)
-        return replace(family, sizes=tuple(self._sizes(X).tolist()))
+        family = replace(super().bind(X), sizes=tuple(self._sizes(X).tolist()))
+        family._check_beside()
+        return family
 
     def adopt(self, other: Self) -> Self:
         """Take the number of categories from another family."""
-        return replace(super().adopt(other), sizes=other.sizes)
+        return replace(super().adopt(other), sizes=other.sizes, beside=other.beside)
+
+    def _check_beside(self) -> None:
+        if self.beside:
+            check_array("beside", np.array(self.beside), (len(self.sizes),), least=0.0, most=1 / 3)
 
     def _sizes(self, X: Any) -> npt.NDArray[np.int64]:
         sizes = _tops(X) + 1
@@ -261,8 +267,7 @@ class Categorical(Smoothed):
         if (self._sizes(np.zeros((1, d))) > self.sizes).any():
             raise ValueError("sizes are below min_categories")
         check_array("counts", statistics.counts, (sum(self.sizes), K), least=0.0)
-        if self.beside:
-            check_array("beside", np.array(self.beside), (d,), least=0.0, most=1 / 3)
+        self._check_beside()
 
     def check_params(self, params: Params) -> None:
         """Check that the categories of each feature are all there is."""

@@ -24,8 +24,7 @@ from tacit.base import EMEstimator
 from tacit.classifiers import MultinomialNB
 from tacit.columns import Column
 from tacit.families.base import check_array
-from tacit.groups import Groups
-from tacit.mixtures import TableMixture
+from tacit.groups import Alike, Groups
 from tacit.modelfile.container import ModelFileError, read, write
 from tacit.modelfile.records import fits
 from tacit.modelfile.registry import RECORDS, Saved, SavedGroups, SavedMember, SavedTexts
@@ -190,13 +189,14 @@ def _texts(
 def _groups(saved: SavedGroups, K: int, columns: tuple[Column, ...]) -> Groups:
     """Return groups of rows; ValueError if they are of other rows, or lean to other classes."""
     mixture = _restored(saved.mixture)
-    if not isinstance(mixture, TableMixture):
+    if not isinstance(mixture, Alike):
         raise ValueError("its groups are none")
     own = {(column.name, column.kind, column.categories) for column in columns}
     if any((c.name, c.kind, c.categories) not in own or c.vectorizer for c in mixture.columns_):
         raise ValueError("its groups are of other columns")
-    check_array("shares of groups", saved.shares, (mixture.n_components, K), least=1e-300)
-    _check_numbers({"the weight of groups": saved.weight})
+    M = len(mixture._params.class_log_prior)
+    check_array("shares of groups", saved.shares, (M, K), least=1e-300)
+    check_array("weight of groups", np.array(float(saved.weight)), (), least=0.0, most=MOST)
     return Groups(mixture, saved.shares, saved.weight)
 
 

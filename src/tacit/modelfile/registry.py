@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit import classifiers, families, mixtures
+from tacit import classifiers, families, groups, mixtures
 from tacit.base import EMEstimator
 from tacit.checkpoints import Best, Checkpoint
 from tacit.columns import Column
@@ -237,4 +237,5 @@ RECORDS: dict[str, Record] = {
     "MixedMixture": of_parameters(mixtures.MixedMixture),
     "TableClassifier": of_parameters(TableClassifier),
     "TableMixture": of_parameters(mixtures.TableMixture),
+    "Alike": of_parameters(groups.Alike),
 }

@@ -10,7 +10,8 @@
 #include <thread>
 #include <vector>
 
-#if defined(__linux__)
+#if defined(__linux__) && !defined(__ANDROID__)
+#define TACIT_PLACES
 #include <pthread.h>
 #include <sched.h>
 #endif
@@ -21,20 +22,22 @@ namespace tacit {
 // maker, where some kernels leave them waiting for milliseconds. Once they run, they may go anywhere.
 class Places {
   public:
-#if defined(__linux__)
-    Places() : here_(sched_getcpu()), known_(here_ >= 0 && sched_getaffinity(0, sizeof all_, &all_) == 0) {}
+#if defined(TACIT_PLACES)
+    Places()
+        : maker_(sched_getcpu()), last_(maker_),
+          known_(maker_ >= 0 && sched_getaffinity(0, sizeof all_, &all_) == 0) {}
 
     void move(std::thread &thread) {
         for (int step = 1; known_ && step < CPU_SETSIZE; ++step) {
-            const int core = (here_ + step) % CPU_SETSIZE;
+            const int core = (last_ + step) % CPU_SETSIZE;
             if (!CPU_ISSET(core, &all_)) continue;
-            cpu_set_t one;
-            CPU_ZERO(&one);
-            CPU_SET(core, &one);
-            pthread_setaffinity_np(thread.native_handle(), sizeof one, &one);
-            here_ = core;
-            return;
+            last_ = core;
+            return put(thread, core);
         }
+    }
+
+    void fetch(std::thread &thread) const {  // to the core of its maker, who will wait for it
+        if (known_) put(thread, maker_);
     }
 
     void release() const {
@@ -42,11 +45,19 @@ class Places {
     }
 
   private:
-    int here_;
+    static void put(std::thread &thread, int core) {
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(core, &one);
+        pthread_setaffinity_np(thread.native_handle(), sizeof one, &one);
+    }
+
+    int maker_, last_;
     cpu_set_t all_;
     bool known_;
 #else
     void move(std::thread &) {}
+    void fetch(std::thread &) const {}
     void release() const {}
 #endif
 };
@@ -65,21 +76,27 @@ void share(std::size_t tasks, int threads, const Work &work) {
     std::atomic<std::size_t> next{0};
     std::vector<std::exception_ptr> errors(most);
     Places places;
-    std::vector<std::atomic<bool>> moved(most);
-    std::mutex moving;  // a thread that has ended cannot be moved: its maker would be instead
+    std::vector<std::atomic<bool>> moved(most);  // and not begun yet
+    std::mutex moving;  // a thread that has ended must not be moved: its maker would be instead
     const auto loop = [&](std::size_t which) {
         try {
             for (std::size_t task; (task = next.fetch_add(1)) < tasks;) {
-                if (moved[which].exchange(false)) places.release();
+                if (moved[which].load(std::memory_order_relaxed) && moved[which].exchange(false)) {
+                    places.release();
+                }
                 work(task);
             }
         } catch (...) {
             errors[which] = std::current_exception();
             next.store(tasks);
         }
-        if (which) const std::lock_guard<std::mutex> wait(moving);
+        if (which) {
+            moved[which] = false;
+            const std::lock_guard<std::mutex> wait(moving);
+        }
     };
     std::vector<std::thread> others;
+    others.reserve(most - 1);
     try {
         const std::lock_guard<std::mutex> hold(moving);
         for (std::size_t which = 1; which < most; ++which) {
@@ -90,6 +107,12 @@ void share(std::size_t tasks, int threads, const Work &work) {
     } catch (const std::system_error &) {  // no more threads to be had: those there are will do
     }
     loop(0);
+    {
+        const std::lock_guard<std::mutex> hold(moving);
+        for (std::size_t which = 1; which <= others.size(); ++which) {  // on a busy core, it seems
+            if (moved[which].exchange(false)) places.fetch(others[which - 1]);
+        }
+    }
     for (std::thread &thread : others) thread.join();
     for (const std::exception_ptr &error : errors) {
         if (error) std::rethrow_exception(error);
