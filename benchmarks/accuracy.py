@@ -466,7 +466,8 @@ def page(results: Results, seconds: dict[str, float] | None) -> str:
         "was the baseline before NB same was there, but is no naive Bayes on one weighting. 16 "
         "labels a class or more are there if every class has 16 in each draw, or all its rows; so "
         "draws at random can count. The cells that only 20 Newsgroups (2, 8, 32, 128, 512 a class) "
-        "and WebKB (60) have count in their own goals alone. Probabilities below 2e-16 count as 2e-16 in the log-loss.",
+        "and WebKB (60) have count in their own goals alone. Probabilities below 2e-16 count as "
+        "2e-16 in the log-loss.",
         "",
     ]
     if results.few is not None:
