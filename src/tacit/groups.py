@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy.special import entr
 from sklearn.exceptions import ConvergenceWarning
 
-from tacit.columns import BESIDE
+from tacit.columns import BESIDE, Column
 from tacit.mixtures import TableMixture
 from tacit.numerics import Array, log, normalize
 from tacit.tabular import Prepared
@@ -39,9 +39,15 @@ AT_ONCE = 10_000
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Alike(TableMixture):
-    """A mixture that sees bins of numbers as a classifier of tables does."""
+    """A mixture that sees bins of numbers as a classifier of tables does.
+
+    Yes and no are two categories, which is the same, but in one pass of the kernel with the others.
+    """
 
     _beside: ClassVar[float] = BESIDE
+
+    def _seen_as(self, column: Column) -> str:
+        return "category" if column.kind == "yes/no" else super()._seen_as(column)
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ class TableKind(EMEstimator):
         """Yield the columns that are used; each text and each number has a family of its own."""
         of: dict[str, list[Column]] = {}
         for column in self._columns if columns is None else columns:
-            of.setdefault("category" if column.edges else column.kind, []).append(column)
+            of.setdefault(self._seen_as(column), []).append(column)
         for column in of.get("text", []):
             yield self._words(column)
         if "category" in of:
@@ -108,6 +108,10 @@ class TableKind(EMEstimator):
             )
         for column in of.get("number", []):
             yield Group(f"number {column.name}", self._normal(), [column], 1)
+
+    def _seen_as(self, column: Column) -> str:
+        """Return the kind whose family describes a column."""
+        return "category" if column.edges else column.kind
 
     def _normal(self) -> Family:
         """Return the family of a number that is not cut into bins."""
