@@ -495,6 +495,37 @@ def test_a_class_as_if_it_had_more_rows():
     assert (np.diff(numbers.trace_) > -1e-9 * np.abs(numbers.trace_[1:])).all()
 
 
+def test_a_shared_variance_is_a_part_of_the_squared_range():
+    X = np.array([[1.0, 0.0], [3.0, np.nan], [2.0, 0.0], [2.0, 0.0]])
+    labels = np.eye(2)[[0, 0, 1, 1]]
+    family = Gaussian(shared=True).bind(X)
+    found = family.maximize(family.count(family.encode(X), labels))
+    part = (1.0 + 1.0) / 2.0**2 / 7  # seven cells; the second column does not vary
+    np.testing.assert_allclose(found.variance, [[4.0 * part, part]] * 2)
+    assert family.n_parameters(found) == 5
+    counts = family.count(family.encode(X), labels)
+    for factor in (0.999, 1.001):
+        other = replace(found, variance=factor * found.variance)
+        assert family.log_joint(other, counts) < family.log_joint(found, counts)
+
+
+def test_em_with_a_shared_variance_rises():
+    X = np.random.default_rng(0).normal(size=(300, 3)) * [1.0, 5.0, 0.1]
+    X[::7, 1] = np.nan
+    parts = [("all", Gaussian(shared=True), slice(None))]
+    mixture = tacit.MixedMixture(parts, 9, max_iter=40, tol=0, n_init=1, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        mixture.fit(X)
+    assert (np.diff(mixture.trace_) > -1e-9 * np.abs(mixture.trace_[1:])).all()
+
+
+def test_a_shared_variance_does_not_vanish():
+    X = np.array([[1.0], [3.0]])
+    family = Gaussian(shared=True).bind(X)
+    found = family.maximize(family.count(family.encode(X), np.eye(2)))
+    np.testing.assert_allclose(found.variance, 4e-4)
+
+
 def test_numbers_of_parameters():
     """The counts that AIC and BIC use."""
     X = np.array([[0, 2], [1, 0], [2, 1], [0, 1.0]])

@@ -47,14 +47,18 @@ def test_groups_of_rows_without_a_label_help(fitted):
 def test_what_groups_say_of_a_row_by_hand(fitted):
     """p(y | x) = sum_g p(g | x) p(y | g), the first by log p(x, g) over the root of 17 columns."""
     X, y, model = fitted
-    groups, mixture = model.groups_, model.groups_.mixture
-    joint = mixture.predict_joint_log_proba(X) / np.sqrt(17)
-    p = np.exp(joint - joint.max(axis=1, keepdims=True))
-    p /= p.sum(axis=1, keepdims=True)
+    groups, parts = model.groups_, []
+    assert [mixture.numbers for mixture in groups.mixtures] == ["bins", "normal"] * 2
+    for mixture in groups.mixtures:
+        joint = mixture.predict_joint_log_proba(X) / np.sqrt(17)
+        p = np.exp(joint - joint.max(axis=1, keepdims=True))
+        parts.append(p / p.sum(axis=1, keepdims=True) / 4)
+    p = np.hstack(parts)
     codes = (y[:60] == "red").astype(int)
     counts = np.array([(codes == k).sum() + 1.0 for k in range(2)])
     prior = counts / counts.sum()
-    mass = np.stack([p[:60][codes == k].sum(axis=0) for k in range(2)], axis=1) + 0.1 * prior
+    mass = np.stack([p[:60][codes == k].sum(axis=0) for k in range(2)], axis=1)
+    mass += 0.1 / 4 * prior
     shares = mass / mass.sum(axis=1, keepdims=True) / prior
     np.testing.assert_allclose(groups.shares, shares)
     said = groups.weight * np.log(p @ shares)
@@ -94,14 +98,16 @@ def test_files_whose_groups_do_not_fit_are_refused(fitted, tmp_path):
     *_, model = fitted
     model.save(tmp_path / "model")
     content, arrays = unpack(tmp_path / "model")
-    for name, value in ("weight", 1e308), ("weight", -1.0), ("mixture", None):
+    none = {"tuple": []}
+    for name, value in ("weight", 1e308), ("weight", -1.0), ("mixture", None), ("mixture", none):
         other = json.loads(json.dumps(content))
         other["model"]["Saved"]["more"]["dict"]["groups_"]["SavedGroups"][name] = value
         (tmp_path / "other").write_bytes(pack(other, arrays))
         with pytest.raises(tacit.ModelFileError):
             tacit.load(tmp_path / "other")
     kept = content["model"]["Saved"]["more"]["dict"]["groups_"]["SavedGroups"]
-    kept["mixture"]["Saved"]["estimator"]["Alike"]["n_components"] = 5  # which says nothing
+    first = kept["mixture"]["tuple"][0]
+    first["Saved"]["estimator"]["Alike"]["n_components"] = 5  # which says nothing
     (tmp_path / "other").write_bytes(pack(content, arrays))
     assert len(tacit.load(tmp_path / "other").groups_.shares) == len(model.groups_.shares)
 
@@ -178,3 +184,26 @@ def test_rows_of_no_weight_are_as_if_they_were_not_there(fitted):
 def test_bins_that_are_not_beside_each_other_are_refused():
     with pytest.raises(ValueError, match="beside"):
         tacit.families.Categorical(1.0, 2, beside=(0.5,)).bind(np.zeros((1, 1)))
+
+
+def test_numbers_that_lie_close_together_are_alike():
+    """Nine clouds of numbers as on a chessboard, of which either number alone tells nothing."""
+    rng = np.random.default_rng(0)
+    place = rng.integers(0, 3, (900, 2))
+    x = place + rng.normal(0.0, 0.15, (900, 2))
+    y = np.array(["black", "white"])[place.sum(axis=1) % 2]
+    X = {"x": x[:, 0].tolist(), "y": x[:, 1].tolist()}
+    model = tacit.TableClassifier(random_state=0).fit(X, hidden(y, 60))
+    plain = tacit.TableClassifier(components_per_class=1).fit(X, hidden(y, 60))
+    right, by_columns = ((m.transduction_ == y)[60:].mean() for m in (model, plain))
+    assert right > max(0.9, by_columns + 0.1)
+
+
+def test_few_hidden_labels_do_not_decide():
+    """What is usual is done with fewer than 40, unless they clearly speak against it."""
+    X, y = table()
+    model = tacit.TableClassifier(random_state=0).fit(X, hidden(y, 30))
+    assert model.temperature_ == pytest.approx(np.sqrt(17))
+    assert model.groups_.weight == 2.0
+    assert model.unlabeled_weight_ == model.unlabeled_help_.weight == 0.1
+    assert model.unlabeled_help_.em.rows == model.unlabeled_help_.supervised.rows == 30

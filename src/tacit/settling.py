@@ -47,6 +47,11 @@ DOUBTED = 0.5
 # Nats by which hidden labels must speak, beside a standard error, against what is usual (alpha = 1,
 # numbers in bins, groups of rows), and for rows without a label and more components.
 MARGIN = 1.0
+# What groups of rows say is expected to count so much, in log-odds, beside the columns.
+LEAD = 2.0
+# Hidden labels from which on they decide where there are no texts: of fewer, what they speak for is
+# more often chance than not.
+ENOUGH = 40
 # The share of rows without a label from which on groups are looked for.
 UNLABELED = 0.1
 # Labels that there must be for each component, on average over the classes, before it is tried.
@@ -121,11 +126,9 @@ def settle(
     grouped = bool(more) and len(others) > 1 and among >= UNLABELED
     if grouped:
         trial.look(X)
-    if not trial.tells(settings[0]):
-        if unknown:
-            usual = usual._replace(unlabeled_weight=UNTRIED)
-            told = UnlabeledHelp(None, None, UNTRIED)
-        return Settled(usual, told, doubt, even, trial.groups)
+    tells = trial.tells(settings[0])
+    if not tells or (unknown and not texts and sum(map(len, trial.held)) < ENOUGH):
+        return _usual(trial, usual, doubt, even, unknown, tells, grouped)
     tried = [trial(setting) for setting in settings]
     better = [place for place, one in enumerate(tried) if one.beats(tried[0], MARGIN)]
     place = min(better, key=lambda place: tried[place].loss, default=0)
@@ -161,6 +164,29 @@ def settle(
     temperature, by = 1.0 / min(float(best.weights[0]), 1.0), best.weights[1:].tolist()
     groups = replace(trial.groups, weight=by.pop()) if grouped and trial.groups else None
     return Settled(chosen, told, temperature, dict(zip(even, by, strict=True)), groups)
+
+
+def _usual(
+    trial: Trial,
+    usual: Setting,
+    doubt: float,
+    even: dict[str, float],
+    unknown: bool,
+    tells: bool,
+    grouped: bool,
+) -> Settled:
+    """Settle for what is usual, with rows without a label unless few hidden labels forbid it."""
+    groups = trial.groups and replace(trial.groups, weight=LEAD)
+    if not unknown:
+        return Settled(usual, None, doubt, even, groups)
+    untried = usual._replace(unlabeled_weight=UNTRIED)
+    if not tells:
+        return Settled(untried, UnlabeledHelp(None, None, UNTRIED), doubt, even, groups)
+    without, found = trial(usual), trial(untried, grouped)
+    used = not without.beats(found, MARGIN)
+    chosen, groups = (untried, groups) if used else (usual, None)
+    told = UnlabeledHelp(without.evaluation, found.evaluation, chosen.unlabeled_weight)
+    return Settled(chosen, told, doubt, even, groups)
 
 
 class Trial:
@@ -217,6 +243,8 @@ class Trial:
             joints.append(np.concatenate(self.led)[:, :, None])
         one = np.ones(len(joints))
         scale = np.append(self.doubt, one[1:])
+        if grouped:
+            scale[-1] /= LEAD
         judged = replace(judged, joints=np.concatenate(joints, axis=2))
         return judged.pooled(one > 0, one, scale, self.shares)
 
@@ -228,8 +256,8 @@ class Trial:
         some = np.flatnonzero(self.weight > 0)
         some = some[np.unique(np.linspace(0, len(some) - 1, MOST_ROWS).astype(np.intp))]
         state = 0 if self.quick.random_state is None else self.quick.random_state
-        settings = {"random_state": state, "n_jobs": self.quick.n_jobs}
-        found, K = find(X, self.rows[some], self.weight[some], **settings), len(self.shares)
+        found = find(X, self.rows[some], self.weight[some], state, self.quick.n_jobs)
+        K = len(self.shares)
         known = np.flatnonzero((self.codes >= 0) & (self.weight > 0))
         posterior = found.posterior(X, self.rows[known])
 

@@ -177,7 +177,7 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         """
         return super().fit(X, y, sample_weight)
 
-    def _normal(self) -> Gaussian:
+    def _gaussian(self) -> Gaussian:
         return Gaussian(self.var_smoothing, prior_rows=1.0)
 
     # Texts: what their classifiers say is a part of the model that is not estimated with it.
@@ -408,7 +408,8 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
             return log_prior, said
         before, more = self._grouped.terms(X)
         together: dict[tuple[str, str], Any] = {}
-        for column, value, logs in (*said, *more):
+        cell = {column: value for column, value, _ in said}  # as it is called already
+        for column, value, logs in (*said, *((c, cell.get(c, v), logs) for c, v, logs in more)):
             together[column, value] = together.get((column, value), 0.0) + logs
         return log_prior + before, [(*name, logs) for name, logs in together.items()]
 

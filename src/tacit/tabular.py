@@ -106,14 +106,18 @@ class TableKind(EMEstimator):
             yield Group(
                 "yes/no", Bernoulli(self._smoothing(), None), of["yes/no"], len(of["yes/no"])
             )
-        for column in of.get("number", []):
-            yield Group(f"number {column.name}", self._normal(), [column], 1)
+        yield from self._normal(of.get("number", []))
 
     def _seen_as(self, column: Column) -> str:
         """Return the kind whose family describes a column."""
         return "category" if column.edges else column.kind
 
-    def _normal(self) -> Family:
+    def _normal(self, columns: list[Column]) -> Iterator[Group]:
+        """Yield the groups of numbers that are not cut into bins."""
+        for column in columns:
+            yield Group(f"number {column.name}", self._gaussian(), [column], 1)
+
+    def _gaussian(self) -> Gaussian:
         """Return the family of a number that is not cut into bins."""
         return Gaussian(self.var_smoothing)
 

@@ -29,6 +29,8 @@ SAMPLE = 1024
 NEAR = 10.0
 
 EPS = float(np.finfo(np.float64).eps)
+# The least variance that is shared, as a part of the squared range.
+NARROWEST = 1e-4
 # Variances below this have inverses that overflow once they are multiplied.
 LEAST = 1e-290
 
@@ -163,6 +165,9 @@ class Gaussian(Normal):
     prior_rows : float
         So many rows more has each class, that lie as wide around its mean as all rows do around
         theirs: what smoothing is to categories. (The prior of the variance is an inverse gamma.)
+    shared : bool
+        Whether all classes and features share one variance, in units of the squared range of each
+        feature in all rows: then a class is a place, as in k-means.
 
     Examples
     --------
@@ -173,6 +178,19 @@ class Gaussian(Normal):
     """
 
     prior_rows: float = 0.0
+    shared: bool = False
+
+    def bind(self, X: Any) -> Self:
+        """Find the pilot, the spread and the noise; the spread by the range if it is shared."""
+        found = super().bind(X)
+        if not self.shared:
+            return found
+        cells = self.encode(X)
+        there = np.ones(cells.values.shape, bool) if cells.observed is None else cells.observed
+        most = np.max(cells.values, axis=0, initial=-LARGEST, where=there)
+        least = np.min(cells.values, axis=0, initial=LARGEST, where=there)
+        spread = np.where(most > least, most - least, 1.0) ** 2
+        return replace(found, noise=0.0, spread=np.maximum(spread, LEAST / NARROWEST))
 
     def around(self, statistics: Moments) -> Self:
         """Sum around the means of the classes, unless they are near the pilot."""
@@ -250,6 +268,10 @@ class Gaussian(Normal):
         # All classes together: what a class without weight in a feature is given.
         total = n.sum(axis=0)
         centre = ratio((n * mean).sum(axis=0), total, mean.mean(axis=0))
+        mean = np.where(n > 0, mean, centre)
+        if self.shared:
+            part = max(float((within / self.spread).sum() / n.sum()), NARROWEST)
+            return Params(mean, np.repeat(part * self.spread[None, :], len(mean), axis=0))
         everywhere = ratio((within + n * (mean - centre) ** 2).sum(axis=0), total, 1.0)
         if self.prior_rows:
             within, n = within + self.prior_rows * self.spread, n + self.prior_rows
@@ -260,7 +282,7 @@ class Gaussian(Normal):
                 f"Feature {j} has no variance in class {k}, so that its density is infinite. Set "
                 "var_smoothing (in mixtures reg_covar) above 0, or leave the feature out."
             )
-        return Params(np.where(statistics.weight > 0, mean, centre), variance)
+        return Params(mean, variance)
 
     def log_prior(self, params: Params) -> float:
         """Return the log density of the variances: what the rows of the prior say of them."""
@@ -300,8 +322,8 @@ class Gaussian(Normal):
         return np.asarray(params.mean[labels] + noise * np.sqrt(params.variance[labels]))
 
     def n_parameters(self, params: Params) -> int:
-        """Return 2 K d."""
-        return int(2 * params.mean.size)
+        """Return 2 K d, or K d + 1 if the variance is shared."""
+        return int(params.mean.size + (1 if self.shared else params.mean.size))
 
     def check(self, statistics: Any, K: int, d: int) -> None:
         """Check the sums."""

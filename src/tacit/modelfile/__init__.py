@@ -86,7 +86,8 @@ def _saved(estimator: EMEstimator) -> Saved:
     if "texts_" in more:
         more["texts_"] = _of_columns(more["texts_"])
     if isinstance(groups := more.get("groups_"), Groups):
-        more["groups_"] = SavedGroups(_saved(groups.mixture), groups.shares, groups.weight)
+        kept = tuple(map(_saved, groups.mixtures))
+        more["groups_"] = SavedGroups(kept, groups.shares, groups.weight)
     saved = Saved(
         estimator,
         estimator._model,
@@ -188,16 +189,18 @@ def _texts(
 
 def _groups(saved: SavedGroups, K: int, columns: tuple[Column, ...]) -> Groups:
     """Return groups of rows; ValueError if they are of other rows, or lean to other classes."""
-    mixture = _restored(saved.mixture)
-    if not isinstance(mixture, Alike):
+    kept = (saved.mixture,) if isinstance(saved.mixture, Saved) else saved.mixture
+    mixtures = [one for one in map(_restored, kept) if isinstance(one, Alike)]
+    if not mixtures or len(mixtures) < len(kept):
         raise ValueError("its groups are none")
     own = {(column.name, column.kind, column.categories) for column in columns}
-    if any((c.name, c.kind, c.categories) not in own or c.vectorizer for c in mixture.columns_):
+    seen = [column for mixture in mixtures for column in mixture.columns_]
+    if any((c.name, c.kind, c.categories) not in own or c.vectorizer for c in seen):
         raise ValueError("its groups are of other columns")
-    M = len(mixture._params.class_log_prior)
+    M = sum(len(mixture._params.class_log_prior) for mixture in mixtures)
     check_array("shares of groups", saved.shares, (M, K), least=1e-300)
     check_array("weight of groups", np.array(float(saved.weight)), (), least=0.0, most=MOST)
-    return Groups(mixture, saved.shares, saved.weight)
+    return Groups(tuple(mixtures), saved.shares, saved.weight)
 
 
 def _check_numbers(numbers: dict[str, Any], least: float = 0.0) -> None:

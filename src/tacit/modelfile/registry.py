@@ -72,9 +72,9 @@ class Saved:
 
 @dataclass(frozen=True)
 class SavedGroups:
-    """What is kept of the groups of rows of a `TableClassifier`."""
+    """What is kept of the groups of rows of a `TableClassifier`; old files have one mixture."""
 
-    mixture: Saved
+    mixture: Saved | tuple[Saved, ...]
     shares: Array
     weight: float
 
@@ -209,7 +209,7 @@ RECORDS: dict[str, Record] = {
     "CategoricalCounts": plain(categorical.Counts),
     "Multinomial": plain(families.Multinomial),
     "MultinomialCounts": plain(multinomial.Counts),
-    "Gaussian": plain(families.Gaussian, later=("prior_rows",)),
+    "Gaussian": plain(families.Gaussian, later=("prior_rows", "shared")),
     "GaussianMoments": plain(gaussian.Moments),
     "Discriminant": plain(families.Discriminant),
     "DiscriminantMoments": plain(discriminant.Moments),
