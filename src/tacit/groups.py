@@ -10,14 +10,17 @@ a little to every group that is like it, and few labels reach far.
 One mixture is a matter of chance, so there are several, and p(g | x) is that of each by turns. Half
 of them see numbers in bins, which do not mind how these are distributed, half as they lie in their
 range, which knows how far apart they are.
+
+What groups of texts are is said in `tacit.textgroups`; what both share is here.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +35,10 @@ from tacit.mixtures import TableMixture
 from tacit.numerics import Array, log, normalize
 from tacit.tabular import Group, Prepared
 
-__all__ = ["Alike", "Groups", "find"]
+__all__ = ["UNLABELED", "Alike", "Groups", "Leaning", "Lesson", "find", "fitted", "seeds"]
 
+# The share of rows without a label from which on groups are looked for.
+UNLABELED = 0.1
 # So many groups, times the root of the number of rows, but no more than this.
 BY_ROOT = 2.0
 MOST_GROUPS = 80
@@ -44,6 +49,117 @@ ROUNDS = 25
 PRIOR_ROWS = 0.1
 # Rows whose p(g | x) are held at once.
 AT_ONCE = 10_000
+
+
+@dataclass(frozen=True)
+class Leaning(ABC):
+    """Groups of rows that lean to classes.
+
+    Attributes
+    ----------
+    mixtures : tuple
+        What groups there are, M in all.
+    shares : ndarray of shape (M, K)
+        p(y | g) / p(y).
+    weight : float
+        By which what they say is multiplied, in log-odds.
+    """
+
+    mixtures: tuple[Any, ...]
+    shares: Array
+    weight: float
+
+    @property
+    @abstractmethod
+    def doubt(self) -> float:
+        """By what log p(x, g) is divided."""
+
+    @abstractmethod
+    def posterior(self, X: Any, rows: Any = slice(None)) -> Array:
+        """Return p(g | x) of rows, of shape (n, M)."""
+
+    def averaged(self, joints: Iterable[Array]) -> Array:
+        """Return p(g | x) from log p(x, g) in each mixture."""
+        by = len(self.mixtures)
+        return np.hstack([normalize(joint / self.doubt)[0] / by for joint in joints])
+
+    def said(self, posterior: Array) -> Array:
+        """Return what p(g | x) says for each class beyond its share, of shape (n, K)."""
+        p = np.zeros((len(posterior), self.shares.shape[1]))
+        for own, shares in zip(posterior.T, self.shares, strict=True):
+            p += own[:, None] * shares  # not by BLAS: the same bits for any number of rows
+        return self.weight * log(p)
+
+    def evidence(self, X: Any) -> Array:
+        """Return what the groups of rows say for each class beyond its share, of shape (n, K)."""
+        parts = [slice(start, start + AT_ONCE) for start in range(0, X.shape[0], AT_ONCE)]
+        return np.concatenate([self.said(self.posterior(X, part)) for part in parts])
+
+    def blended(self, terms: Iterable[tuple[Array, Array]]) -> tuple[Array, list[Array]]:
+        """Return what is said of each class before a row is seen, and by its cells.
+
+        `terms` are log p(g) and what each cell of one row adds, of shape (cells, groups), of each
+        mixture. The log of a sum over groups is a mean of logs, and an entropy (`log_of_parts`): so
+        it is the sum of what each cell says. What p(x) is in each mixture is no cell's.
+        """
+        before, joints, cells = [], [], []
+        for log_prior, said in terms:
+            joint = (log_prior + said.sum(axis=0)) / self.doubt
+            constant = logsumexp(joint) + np.log(len(self.mixtures))
+            before.append(log_prior / self.doubt - constant)
+            joints.append(joint - constant)
+            cells.append(said)
+        lean = log(self.shares.T)
+        within = normalize(np.concatenate(joints) + lean)[0]
+        each = np.split(within, np.cumsum([len(joint) for joint in joints])[:-1], axis=1)
+        by = self.weight / self.doubt
+        found = [by * (said @ own.T) for said, own in zip(cells, each, strict=True)]
+        start = log_of_parts((np.concatenate(before) + lean).ravel(), within)
+        return self.weight * start, found
+
+    def taught(self, posterior: Array, codes: npt.NDArray[np.intp], weight: Array, K: int) -> Self:
+        """Return the groups with shares by rows of known classes."""
+        given = np.eye(K)[codes] * weight[:, None]
+        prior = given.sum(axis=0) + 1.0
+        prior /= prior.sum()
+        counts = posterior.T @ given + PRIOR_ROWS / len(self.mixtures) * prior
+        return replace(self, shares=counts / counts.sum(axis=1, keepdims=True) / prior)
+
+
+G = TypeVar("G", bound=Leaning)
+
+
+@dataclass(frozen=True)
+class Lesson(Generic[G]):
+    """Rows of known classes, by which groups are taught.
+
+    Attributes
+    ----------
+    groups : Leaning
+        Groups that lean to no class yet.
+    rows, codes, weight
+        The rows, in order, their classes and weights.
+    posterior : ndarray of shape (rows, M)
+        p(g | x) of these.
+    K : int
+        The number of classes.
+    """
+
+    groups: G
+    rows: npt.NDArray[np.intp]
+    codes: npt.NDArray[np.intp]
+    weight: Array
+    posterior: Array
+    K: int
+
+    def taught(self, without: Sequence[int] | npt.NDArray[np.intp] = ()) -> G:
+        """Return the groups as all rows but some teach them."""
+        rest = ~np.isin(self.rows, without)
+        return self.groups.taught(self.posterior[rest], self.codes[rest], self.weight[rest], self.K)
+
+    def said(self, held: npt.NDArray[np.intp]) -> Array:
+        """Return what groups say of some of the rows, in order, that had no part in the lesson."""
+        return self.taught(held).said(self.posterior[np.isin(self.rows, held)])
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -64,17 +180,8 @@ class Alike(TableMixture):
 
 
 @dataclass(frozen=True)
-class Groups:
-    """Groups of rows, and the shares of the classes in each.
-
-    Attributes
-    ----------
-    mixtures : tuple of Alike
-        What groups there are, M in all.
-    shares : ndarray of shape (M, K)
-        p(y | g) / p(y).
-    weight : float
-        By which what they say is multiplied, in log-odds.
+class Groups(Leaning):
+    """Groups of rows of a table, and the classes that they lean to.
 
     Examples
     --------
@@ -86,66 +193,42 @@ class Groups:
     """
 
     mixtures: tuple[Alike, ...]
-    shares: Array
-    weight: float = 1.0
 
     @property
     def doubt(self) -> float:
-        """By what log p(x, g) is divided."""
+        """The root of the number of columns."""
         return float(np.sqrt(sum(column.kind != "out" for column in self.mixtures[0].columns_)))
 
     def posterior(self, X: Prepared, rows: Any = slice(None)) -> Array:
         """Return p(g | x) of rows of a table, of shape (n, M)."""
-        found = []
-        for mixture in self.mixtures:
-            seen = mixture._prepared(X, reset=False)[rows]
-            joint = mixture.predict_joint_log_proba(seen) / self.doubt
-            found.append(normalize(joint)[0] / len(self.mixtures))
-        return np.hstack(found)
-
-    def said(self, posterior: Array) -> Array:
-        """Return what p(g | x) says for each class beyond its share, of shape (n, K)."""
-        p = np.zeros((len(posterior), self.shares.shape[1]))
-        for own, shares in zip(posterior.T, self.shares, strict=True):
-            p += own[:, None] * shares  # not by BLAS: the same bits for any number of rows
-        return self.weight * log(p)
-
-    def evidence(self, X: Prepared) -> Array:
-        """Return what the groups of rows say for each class beyond its share, of shape (n, K)."""
-        parts = (slice(start, start + AT_ONCE) for start in range(0, X.shape[0], AT_ONCE))
-        return np.concatenate([self.said(self.posterior(X, part)) for part in parts])
+        seen = ((one, one._prepared(X, reset=False)[rows]) for one in self.mixtures)
+        return self.averaged(one.predict_joint_log_proba(own) for one, own in seen)
 
     def terms(self, X: Prepared) -> tuple[Array, list[tuple[str, str, Array]]]:
-        """Return what is said of each class before a row is seen, and by each of its cells.
+        """Return what is said of each class before a row is seen, and by each of its cells."""
+        said = [one._terms(one._prepared(X, reset=False)) for one in self.mixtures]
+        logs = ((prior, np.array([own for _, _, own in cells])) for prior, cells in said)
+        before, each = self.blended(logs)
+        pairs = zip(said, each, strict=True)
+        return before, [
+            (column, value, own)
+            for (_, cells), logs in pairs
+            for (column, value, _), own in zip(cells, logs, strict=True)
+        ]
 
-        The log of a sum over groups is a mean of logs, and an entropy (`log_of_parts`): so it is
-        the sum of what each cell says. What p(x) is in each mixture is no cell's.
-        """
-        by, before, cells, joints = self.weight / self.doubt, [], [], []
-        for mixture in self.mixtures:
-            log_prior, said = mixture._terms(mixture._prepared(X, reset=False))
-            joint = (log_prior + sum(logs for _, _, logs in said)) / self.doubt
-            before.append(log_prior / self.doubt - logsumexp(joint) - np.log(len(self.mixtures)))
-            joints.append(joint + before[-1] - log_prior / self.doubt)
-            cells.append(said)
-        lean = log(self.shares.T)
-        within = normalize(np.concatenate(joints) + lean)[0]
-        start, found = 0, list[tuple[str, str, Array]]()
-        for said, joint in zip(cells, joints, strict=True):
-            own, start = within[:, start : start + len(joint)], start + len(joint)
-            found += [(column, value, by * (own @ logs)) for column, value, logs in said]
-        log_before = (np.concatenate(before) + lean).ravel()
-        return self.weight * log_of_parts(log_before, within), found
 
-    def taught(
-        self, posterior: Array, codes: npt.NDArray[np.intp], weight: Array, K: int
-    ) -> Groups:
-        """Return the groups with shares by rows of known classes."""
-        given = np.eye(K)[codes] * weight[:, None]
-        prior = given.sum(axis=0) + 1.0
-        prior /= prior.sum()
-        counts = posterior.T @ given + PRIOR_ROWS / len(self.mixtures) * prior
-        return replace(self, shares=counts / counts.sum(axis=1, keepdims=True) / prior)
+def seeds(random_state: Any, n: int) -> list[int]:
+    """Return where n mixtures begin, always the same unless a state is given."""
+    state = check_random_state(0 if random_state is None else random_state)
+    found: list[int] = state.randint(2**31 - 1, size=n).tolist()
+    return found
+
+
+def fitted(mixture: Any, X: Any, weight: Array) -> Any:
+    """Return a mixture that is good enough to tell rows apart by, if not at the end of EM."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return mixture.fit(X, sample_weight=weight)
 
 
 def find(
@@ -158,12 +241,10 @@ def find(
     table = replace(X, columns=columns, cells=cells, texts={}, blocks=())
     M = min(int(np.ceil(BY_ROOT * np.sqrt(len(rows)))), MOST_GROUPS, len(rows))
     ways = ("bins", "normal") if any(c.kind == "number" for c in columns) else ("bins",)
-    seeds, found = check_random_state(random_state).randint(2**31 - 1, size=MIXTURES), []
-    for i, seed in enumerate(seeds.tolist()):
-        settings = {"numbers": ways[i % len(ways)], "random_state": seed, "n_jobs": n_jobs}
-        mixture = Alike(M, alpha=0.1, tol=1e-3, max_iter=ROUNDS, n_init=1, **settings)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # good enough to tell rows apart by
-            mixture.fit(mixture._cut(table, mixture.numbers == "bins"), sample_weight=weight)
-        found.append(mixture)
-    return Groups(tuple(found), np.ones((M * len(found), 1)))
+    found = []
+    for i, seed in enumerate(seeds(random_state, MIXTURES)):
+        settings: dict[str, Any] = {"max_iter": ROUNDS, "n_init": 1, "n_jobs": n_jobs}
+        way = ways[i % len(ways)]
+        mixture = Alike(M, alpha=0.1, numbers=way, tol=1e-3, random_state=seed, **settings)
+        found.append(fitted(mixture, mixture._cut(table, mixture.numbers == "bins"), weight))
+    return Groups(tuple(found), np.ones((M * len(found), 1)), 1.0)

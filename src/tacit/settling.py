@@ -8,7 +8,6 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit.evaluation import (
     MOST,
@@ -20,7 +19,7 @@ from tacit.evaluation import (
     folds,
     without_rows,
 )
-from tacit.groups import Groups, find
+from tacit.groups import UNLABELED, Groups, Lesson, find
 from tacit.labels import Labels
 from tacit.numerics import Array
 from tacit.tabular import Prepared
@@ -52,8 +51,6 @@ LEAD = 2.0
 # Hidden labels from which on they decide where there are no texts: of fewer, what they speak for is
 # more often chance than not.
 ENOUGH = 40
-# The share of rows without a label from which on groups are looked for.
-UNLABELED = 0.1
 # Labels that there must be for each component, on average over the classes, before it is tried.
 PER_COMPONENT = 12
 
@@ -255,21 +252,14 @@ class Trial:
         """
         some = np.flatnonzero(self.weight > 0)
         some = some[np.unique(np.linspace(0, len(some) - 1, MOST_ROWS).astype(np.intp))]
-        state = 0 if self.quick.random_state is None else self.quick.random_state
-        found = find(X, self.rows[some], self.weight[some], state, self.quick.n_jobs)
+        settings = self.quick.random_state, self.quick.n_jobs
+        found = find(X, self.rows[some], self.weight[some], *settings)
         K = len(self.shares)
         known = np.flatnonzero((self.codes >= 0) & (self.weight > 0))
-        posterior = found.posterior(X, self.rows[known])
-
-        def taught(rest: npt.NDArray[np.bool_]) -> Groups:
-            rows = known[rest]
-            return found.taught(posterior[rest], self.codes[rows], self.weight[rows], K)
-
-        self.groups = taught(np.ones(len(known), bool))
-        self.led = [np.empty((0, K))]
-        for held in self.held:
-            own = np.isin(known, held)
-            self.led.append(taught(~own).said(posterior[own]))
+        seen = found.posterior(X, self.rows[known])
+        lesson = Lesson(found, known, self.codes[known], self.weight[known], seen, K)
+        self.groups = lesson.taught()
+        self.led = [np.empty((0, K)), *map(lesson.said, self.held)]
 
     def _judge(self, setting: Setting) -> Judged | None:
         """Return what is said of hidden rows, apart from what texts say."""

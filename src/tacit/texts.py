@@ -31,6 +31,7 @@ from tacit.numerics import Array, log, log_normalize, normalize
 from tacit.pooling import adapted_shares
 from tacit.supervision import Scores
 from tacit.text import CountVectorizer
+from tacit.textgroups import TextGroups
 from tacit.validation import check_weight
 from tacit.views import SAID, Learner, Member, Task, distributions, joints_of
 
@@ -90,6 +91,9 @@ class TextClassifier(Scores, BaseEstimator):
         The models that are pooled.
     pool_ : Pool
         Their weights.
+    groups_ : TextGroups or None
+        Groups of texts that are alike, found without labels, and the classes that they lean to.
+        `top_features` leaves them out.
     unlabeled_help_ : UnlabeledHelp
         Whether texts without a label helped: hidden labels found without them and with them.
     evaluation_ : Evaluation or None
@@ -190,7 +194,8 @@ class TextClassifier(Scores, BaseEstimator):
             found = learner.chosen(task) if found is None else found
             p = distributions(counts, labels, found)
         self.vectorizer_, self.classes_ = vectorizer, labels.classes
-        self.members_, self.pool_, self.unlabeled_help_, self.evaluation_, hidden = found
+        self.members_, self.pool_, self.unlabeled_help_, self.evaluation_, hidden, groups = found
+        self.groups_: TextGroups | None = groups
         self._hidden = hidden and hidden._replace(rows=np.flatnonzero(used)[hidden.rows])
         self.components_per_class_ = self.members_[0].model._parts
         self.label_distributions_ = p
@@ -224,7 +229,8 @@ class TextClassifier(Scores, BaseEstimator):
             return self._pooled_joint(self.vectorizer_.transform(X))
 
     def _pooled_joint(self, counts: Any) -> Array:
-        return self.pool_.joint(joints_of(self.members_, counts))
+        joint = self.pool_.joint(joints_of(self.members_, counts))
+        return joint if self.groups_ is None else joint + self.groups_.evidence(counts)
 
     @property
     def _log_shares(self) -> Array:
@@ -337,6 +343,12 @@ class TextClassifier(Scores, BaseEstimator):
             log_prior += weight * before
             for column, logs in zip(member.weights.columns_[row.indices], own, strict=True):
                 said[column] = said.get(column, 0.0) + weight * logs
+        if self.groups_ is not None:
+            row = self.groups_.weights.transform(counts)
+            before, own = self.groups_.terms(row)
+            log_prior += before
+            for column, logs in zip(self.groups_.weights.columns_[row.indices], own, strict=True):
+                said[column] = said.get(column, 0.0) + logs
         words = self.vectorizer_.get_feature_names_out()
         return log_prior, [(str(words[column]), logs) for column, logs in said.items()]
 

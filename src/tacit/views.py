@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +18,11 @@ from sklearn.exceptions import ConvergenceWarning
 from tacit.classifiers import MultinomialNB
 from tacit.components import log_of_parts, mean_of_parts
 from tacit.evaluation import N_FOLDS, Evaluation, Judged, UnlabeledHelp, Weighed, folds
+from tacit.groups import UNLABELED, Lesson
 from tacit.labels import Labels
 from tacit.numerics import Array, log, normalize
 from tacit.pooling import Pool, spreads
+from tacit.textgroups import GROUPS, TextGroups, find
 from tacit.weighting import TermWeights
 
 __all__ = ["SAID", "Found", "Hidden", "Learner", "Member", "Task", "distributions", "joints_of"]
@@ -64,6 +66,10 @@ VIEWS = {
         expected=0.0,  # few labels choose them by chance
     ),
 }
+# How much groups of texts count in the pool before anything is known.
+GROUPED = 0.7
+# Groups that there must be for each class: if these are many, EM finds topics enough by itself.
+PER_CLASS = 4
 # With one label a class nothing can be hidden. Then one view guesses: the first in which the
 # labelled texts, read as if they had no label, get their label, up to so many nats on average.
 ALONE = {"topics": VIEWS["topics"], "topics at once": AT_ONCE, "words": VIEWS["words"]}
@@ -142,14 +148,28 @@ class Task:
     known: npt.NDArray[Any]
     weight: Array
     texts: int
-    cache: dict[str, tuple[TermWeights, Any]] = field(default_factory=dict)
+    cache: dict[str, Any] = field(default_factory=dict)
 
     def weighted(self, name: str, view: View) -> tuple[TermWeights, Any]:
         """Return the weights of a view that does not depend on labels, and the rows with them."""
         if name not in self.cache:
             weights = TermWeights(**view.weights).fit(self.counts)
             self.cache[name] = weights, weights.transform(self.counts)
-        return self.cache[name]
+        found: tuple[TermWeights, Any] = self.cache[name]
+        return found
+
+    def lesson(self, random_state: Any, n_jobs: int | None) -> Lesson[TextGroups]:
+        """Find groups of texts, and what is known of the classes of some."""
+        if "lesson" not in self.cache:
+            weights, X = self.weighted("topics", VIEWS["topics"])
+            own = slice(self.texts)
+            groups = find(weights, X[own], self.weight[own], random_state, n_jobs)
+            rows = np.flatnonzero(self.codes >= 0)
+            posterior = groups.posterior(self.counts, rows)
+            known = rows, self.codes[rows], self.weight[rows]
+            self.cache["lesson"] = Lesson(groups, *known, posterior, self.n_classes)
+        found: Lesson[TextGroups] = self.cache["lesson"]
+        return found
 
     @property
     def n_classes(self) -> int:
@@ -182,6 +202,12 @@ class Found(NamedTuple):
     unlabeled_help: UnlabeledHelp
     evaluation: Evaluation | None
     hidden: Hidden | None
+    groups: TextGroups | None = None
+
+    def joint(self, counts: Any) -> Array:
+        """Return the pooled log p(x, y), up to a constant."""
+        joint = self.pool.joint(joints_of(self.members, counts))
+        return joint if self.groups is None else joint + self.groups.evidence(counts)
 
     def beats(self, other: Found) -> bool:
         """Return whether hidden labels are clearly more probable than another finds."""
@@ -263,11 +289,21 @@ class Learner:
         judged = self._judged(task)
         return None if judged is None else self._pooled(task, judged)
 
+    def _lesson(self, task: Task) -> Lesson[TextGroups] | None:
+        """Find groups of texts, if there are enough without a label, and they are to be used."""
+        without = task.weight[task.labels.unknown].sum() / task.weight.sum()
+        used = self.unlabeled_weight != 0 and self.combination != "pick" and without >= UNLABELED
+        if not used or PER_CLASS * task.n_classes > GROUPS:
+            return None
+        return task.lesson(self.random_state, self.n_jobs)
+
     def _judged(self, task: Task) -> Judged | None:
         """Hide labels, fold by fold; None if no label can be hidden."""
-        codes, joints, truth = task.hideable, [], []
+        codes, joints, truth, lesson = task.hideable, [], [], None
         for held in folds(codes, N_FOLDS):
             said = [member.told(joint) for member, joint in self._fits(task, VIEWS, held)]
+            lesson = lesson or self._lesson(task)
+            said += [] if lesson is None else [lesson.said(held)]
             joints.append(np.stack(said, axis=2))
             truth.append(codes[held])
         return Judged.of(joints, truth)
@@ -285,15 +321,15 @@ class Learner:
             if -log(np.maximum(right, 1e-300)).mean() <= BELIEVED:
                 break
         told = UnlabeledHelp(None, None, float(not member.supervised))
-        alone = Found((member,), _evenly((member,), task), told, None, None)
+        lesson = None if member.supervised or not known.any() else self._lesson(task)
+        alone = _evenly((member,), task, told, lesson)
         if member.supervised or not known.any():
             return alone
         texts = slice(task.texts)
         guess = distributions(task.counts[texts], task.labels.of(texts), alone).argmax(axis=1)
         if len(np.unique(guess[task.weight[: task.texts] > 0])) < 2:
             return alone
-        members = member, self._taught(task, guess)
-        return Found(members, _evenly(members, task), told, None, None)
+        return _evenly((member, self._taught(task, guess)), task, told, lesson)
 
     def _taught(self, task: Task, guess: npt.NDArray[np.intp]) -> Member:
         """Fit a member to guessed labels of the texts: few words, so that guesses even out."""
@@ -309,10 +345,15 @@ class Learner:
         members = tuple(member for member, _ in self._fits(task, VIEWS))
         own = np.array([member.supervised for member in members])
         alone = bool(own.all())
-        joints = joints_of(members, task.sample)
+        joints, lesson = joints_of(members, task.sample), self._lesson(task)
         priors = np.stack([member.log_shares for member in members], axis=1)
-        scale = spreads(joints - priors)
         likely = np.array([VIEWS[member.view].expected for member in members])
+        groups = None if lesson is None else lesson.taught()
+        if groups is not None:  # one more in the pool, which says nothing of shares
+            joints = np.append(joints, groups.evidence(task.sample)[:, :, None], axis=2)
+            priors = np.append(priors, np.zeros((task.n_classes, 1)), axis=1)
+            likely, own = np.append(likely, GROUPED), np.append(own, False)
+        scale = spreads(joints - priors)
         expected = likely * (alone | ~own)
         shares = Pool(expected / scale, np.zeros(task.n_classes)).posterior(joints).mean(axis=0)
         if not judged.covers(shares):
@@ -338,12 +379,15 @@ class Learner:
         if not alone:
             found = Pool(weights, log(shares) - priors @ weights).posterior(joints).mean(axis=0)
             shares = found if judged.contradicts(found) else shares
-        pool = Pool(weights[weights > 0], log(shares) - priors @ weights)
-        kept = tuple(m for m, w in zip(members, weights, strict=True) if w > 0)
+        shift, each = log(shares) - priors @ weights, weights[: len(members)]
+        pool = Pool(each[each > 0], shift)
+        kept = tuple(m for m, w in zip(members, each, strict=True) if w > 0)
+        if groups is not None:
+            groups = replace(groups, weight=float(weights[-1])) if weights[-1] > 0 else None
         rows = np.concatenate(list(folds(task.hideable, N_FOLDS)))
         before, after = (log(one.posterior) - log(judged.shares) for one in (without, chosen))
         hidden = Hidden(rows, before, after, chosen)
-        return Found(kept, pool, told, chosen.evaluation, hidden)
+        return Found(kept, pool, told, chosen.evaluation, hidden, groups)
 
 
 def joints_of(members: tuple[Member, ...], counts: Any) -> Array:
@@ -351,15 +395,26 @@ def joints_of(members: tuple[Member, ...], counts: Any) -> Array:
     return np.stack([member.joint(counts) for member in members], axis=2)
 
 
-def _evenly(members: tuple[Member, ...], task: Task) -> Pool:
-    """Return a pool to which all members contribute alike, of which nothing else is known."""
-    scale = spreads(joints_of(members, task.sample))
-    return Pool(1.0 / (len(members) * scale), np.zeros(task.n_classes))
+def _evenly(
+    members: tuple[Member, ...],
+    task: Task,
+    told: UnlabeledHelp,
+    lesson: Lesson[TextGroups] | None,
+) -> Found:
+    """Pool members and groups alike, of which nothing else is known."""
+    joints, groups = joints_of(members, task.sample), None if lesson is None else lesson.taught()
+    if groups is not None:
+        joints = np.append(joints, groups.evidence(task.sample)[:, :, None], axis=2)
+    weights = 1.0 / (joints.shape[2] * spreads(joints))
+    pool = Pool(weights[: len(members)], np.zeros(task.n_classes))
+    if groups is not None:
+        groups = replace(groups, weight=float(weights[-1]))
+    return Found(members, pool, told, None, None, groups)
 
 
 def distributions(counts: Any, labels: Labels, found: Found) -> Array:
     """Return p(y | text) of the texts of a fit, with what is known of their labels."""
-    joint = found.pool.joint(joints_of(found.members, counts))
+    joint = found.joint(counts)
     if labels.evidence is not None:
         joint = joint + labels.evidence
     p, known = normalize(joint)[0], labels.codes >= 0

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,18 +22,30 @@ from sklearn.utils.validation import check_is_fitted
 from tacit import engine
 from tacit.base import EMEstimator
 from tacit.classifiers import MultinomialNB
+from tacit.clustering import Mixture
 from tacit.columns import Column
 from tacit.families.base import check_array
 from tacit.groups import Alike, Groups
+from tacit.mixtures import MultinomialMixture
 from tacit.modelfile.container import ModelFileError, read, write
 from tacit.modelfile.records import fits
-from tacit.modelfile.registry import RECORDS, Saved, SavedGroups, SavedMember, SavedTexts
+from tacit.modelfile.registry import (
+    RECORDS,
+    Saved,
+    SavedGroups,
+    SavedMember,
+    SavedTextGroups,
+    SavedTexts,
+)
 from tacit.naivebayes import Params
 from tacit.numerics import Array
 from tacit.supervision import Classifier
+from tacit.textgroups import TextGroups
 from tacit.texts import Member, TextClassifier
 
 __all__ = ["ModelFileError", "load", "save"]
+
+M = TypeVar("M", bound=Mixture)
 
 # Nats beyond which nothing that was learnt from data goes.
 MOST = 1e6
@@ -57,6 +69,10 @@ def save(estimator: EMEstimator | TextClassifier, path: str | os.PathLike[str]) 
 
 def _saved_texts(estimator: TextClassifier) -> SavedTexts:
     members = [SavedMember(m.view, m.weights, _saved(m.model)) for m in estimator.members_]
+    groups, kept = estimator.groups_, None
+    if groups is not None:
+        found = tuple(map(_saved, groups.mixtures))
+        kept = SavedTextGroups(found, groups.shares, groups.weight, groups.weights)
     return SavedTexts(
         estimator,
         estimator.vectorizer_,
@@ -66,6 +82,7 @@ def _saved_texts(estimator: TextClassifier) -> SavedTexts:
         estimator.pool_,
         estimator.unlabeled_help_,
         estimator.evaluation_,
+        kept,
     )
 
 
@@ -190,17 +207,38 @@ def _texts(
 def _groups(saved: SavedGroups, K: int, columns: tuple[Column, ...]) -> Groups:
     """Return groups of rows; ValueError if they are of other rows, or lean to other classes."""
     kept = (saved.mixture,) if isinstance(saved.mixture, Saved) else saved.mixture
-    mixtures = [one for one in map(_restored, kept) if isinstance(one, Alike)]
-    if not mixtures or len(mixtures) < len(kept):
-        raise ValueError("its groups are none")
+    mixtures = _mixtures(kept, Alike)
+    _check_leaning(mixtures, saved, K)
     own = {(column.name, column.kind, column.categories) for column in columns}
     seen = [column for mixture in mixtures for column in mixture.columns_]
     if any((c.name, c.kind, c.categories) not in own or c.vectorizer for c in seen):
         raise ValueError("its groups are of other columns")
-    M = sum(len(mixture._params.class_log_prior) for mixture in mixtures)
-    check_array("shares of groups", saved.shares, (M, K), least=1e-300)
+    return Groups(mixtures, saved.shares, saved.weight)
+
+
+def _text_groups(saved: SavedTextGroups, K: int, words: int) -> TextGroups:
+    """Return groups of texts; ValueError if they are of other words, or lean to other classes."""
+    mixtures, weights = _mixtures(saved.mixtures, MultinomialMixture), saved.weights
+    _check_leaning(mixtures, saved, K)
+    columns = {len(weights.columns_), *(mixture.n_features_in_ for mixture in mixtures)}
+    if weights.n_features_in_ != words or len(columns) > 1 or weights.length_scale == np.inf:
+        raise ValueError("its groups are of other words")
+    return TextGroups(mixtures, saved.shares, saved.weight, weights)
+
+
+def _mixtures(saved: tuple[Saved, ...], kind: type[M]) -> tuple[M, ...]:
+    found = tuple(one for one in map(_restored, saved) if isinstance(one, kind))
+    if not found or len(found) < len(saved):
+        raise ValueError("its groups are none")
+    return found
+
+
+def _check_leaning(
+    mixtures: tuple[Mixture, ...], saved: SavedGroups | SavedTextGroups, K: int
+) -> None:
+    size = sum(len(mixture._params.class_log_prior) for mixture in mixtures)
+    check_array("shares of groups", saved.shares, (size, K), least=1e-300)
     check_array("weight of groups", np.array(float(saved.weight)), (), least=0.0, most=MOST)
-    return Groups(tuple(mixtures), saved.shares, saved.weight)
 
 
 def _check_numbers(numbers: dict[str, Any], least: float = 0.0) -> None:
@@ -228,6 +266,8 @@ def _restored_texts(saved: SavedTexts) -> TextClassifier:
     estimator.vectorizer_, estimator.classes_ = saved.vectorizer, saved.classes
     estimator.class_shares_, estimator.pool_ = saved.class_shares, saved.pool
     estimator.unlabeled_help_, estimator.evaluation_ = saved.unlabeled_help, saved.evaluation
+    groups = saved.groups
+    estimator.groups_ = None if groups is None else _text_groups(groups, K, words)
     return estimator
 
 

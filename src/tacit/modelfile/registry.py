@@ -80,6 +80,16 @@ class SavedGroups:
 
 
 @dataclass(frozen=True)
+class SavedTextGroups:
+    """What is kept of the groups of texts of a `TextClassifier`."""
+
+    mixtures: tuple[Saved, ...]
+    shares: Array
+    weight: float
+    weights: TermWeights
+
+
+@dataclass(frozen=True)
 class SavedMember:
     """What is kept of one of the models that a `TextClassifier` pools."""
 
@@ -108,6 +118,8 @@ class SavedTexts:
         Their weights.
     unlabeled_help, evaluation
         What was found with hidden labels.
+    groups : SavedTextGroups or None
+        Groups of texts.
     """
 
     estimator: TextClassifier
@@ -118,6 +130,7 @@ class SavedTexts:
     pool: Pool
     unlabeled_help: UnlabeledHelp
     evaluation: Evaluation | None
+    groups: SavedTextGroups | None = None
 
 
 def of_parameters(cls: type[Any]) -> Record:
@@ -196,7 +209,8 @@ def _make_weights(fields: dict[str, Any]) -> TermWeights:
 RECORDS: dict[str, Record] = {
     "Saved": plain(Saved),
     "SavedGroups": plain(SavedGroups),
-    "SavedTexts": plain(SavedTexts),
+    "SavedTextGroups": plain(SavedTextGroups),
+    "SavedTexts": plain(SavedTexts, later=("groups",)),
     "SavedMember": plain(SavedMember),
     "Pool": plain(Pool),
     "TermWeights": Record(TermWeights, _take_weights, _make_weights),
