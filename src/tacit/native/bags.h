@@ -20,6 +20,7 @@ struct Base {
 // Numbers side by side, N vectors of L and T of 4: they stay in registers.
 template <int N, int L, int T, typename Real>
 struct Wide {
+    static constexpr std::size_t width = N * L + T * 4;
     Vec<Real, L> whole[N ? N : 1];
     Vec<Real, 4> rest[T ? T : 1];
 
@@ -77,28 +78,37 @@ struct ScoreBlock {
                 line.load_from(base.shift + from);
                 odd.add(base.lengths[first + i], line);
             }
-            std::int64_t p = rows.begin[first + i];
-            const std::int64_t end = rows.end[first + i];
-            const auto *coming = rows.indices + (end + ahead <= rows.last ? ahead : 0);
-            for (; p + 1 < end; p += 2) {
-                for (int next = 0; next < 2; ++next) {  // fetch what comes later
-                    const Real *later = table + from + classes * static_cast<std::size_t>(coming[p + next]);
-                    for (std::size_t byte = 0; byte < (N * L + T * 4) * sizeof(Real); byte += 64) {
-                        __builtin_prefetch(reinterpret_cast<const char *>(later) + byte);
-                    }
-                }
-                line.load_from(table + static_cast<std::size_t>(rows.indices[p]) * classes + from);
-                even.add(value_at<Real>(rows, p), line);
-                line.load_from(table + static_cast<std::size_t>(rows.indices[p + 1]) * classes + from);
-                odd.add(value_at<Real>(rows, p + 1), line);
-            }
-            if (p < end) {
-                line.load_from(table + static_cast<std::size_t>(rows.indices[p]) * classes + from);
-                even.add(value_at<Real>(rows, p), line);
-            }
+            add(rows.ones, first + i, table + from, classes, even, odd);
+            add(rows.rest, first + i, table + from, classes, even, odd);
             for (int q = 0; q < N; ++q) even.whole[q] += odd.whole[q];
             for (int q = 0; q < T; ++q) even.rest[q] += odd.rest[q];
             even.store_to(scores + i * stride + from);
+        }
+    }
+
+    // Adds entries of a row to two sums in turn.
+    template <typename Sum, typename Real, typename Entries>
+    static TACIT_INLINE void add(const Entries &entries, std::size_t row, const Real *table,
+                                 std::size_t classes, Sum &even, Sum &odd) {
+        Sum line;
+        std::int64_t p = entries.begin[row];
+        const std::int64_t end = entries.end[row];
+        const auto *coming = entries.indices + (end + ahead <= entries.last ? ahead : 0);
+        for (; p + 1 < end; p += 2) {
+            for (int next = 0; next < 2; ++next) {  // fetch what comes later
+                const Real *later = table + classes * static_cast<std::size_t>(coming[p + next]);
+                for (std::size_t byte = 0; byte < Sum::width * sizeof(Real); byte += 64) {
+                    __builtin_prefetch(reinterpret_cast<const char *>(later) + byte);
+                }
+            }
+            line.load_from(table + static_cast<std::size_t>(entries.indices[p]) * classes);
+            even.add(value_at<Real>(entries, p), line);
+            line.load_from(table + static_cast<std::size_t>(entries.indices[p + 1]) * classes);
+            odd.add(value_at<Real>(entries, p + 1), line);
+        }
+        if (p < end) {
+            line.load_from(table + static_cast<std::size_t>(entries.indices[p]) * classes);
+            even.add(value_at<Real>(entries, p), line);
         }
     }
 };
@@ -120,6 +130,19 @@ struct Score {
     }
 };
 
+// Adds value * table[index] over the entries of a line to four sums in turn.
+template <typename Sum, typename Entries>
+TACIT_INLINE void add_numbers(const Entries &entries, std::size_t line, const float *table, Sum *sums) {
+    std::int64_t p = entries.begin[line];
+    const std::int64_t end = entries.end[line];
+    for (; p + 3 < end; p += 4) {
+        for (int q = 0; q < 4; ++q) {
+            sums[q] += value_at<Sum>(entries, p + q) * table[entries.indices[p + q]];
+        }
+    }
+    for (int q = 0; p < end; ++p, ++q) sums[q] += value_at<Sum>(entries, p) * table[entries.indices[p]];
+}
+
 // Two classes: the log-odds of a row are one sum.
 // odds[i] = constant + lengths[i] * shift + sum of value * table[index].
 struct ScoreOdds {
@@ -129,16 +152,8 @@ struct ScoreOdds {
                                  float *odds) {
         for (std::size_t i = 0; i < count; ++i) {
             float sums[4] = {constant, lengths[first + i] * shift, 0, 0};
-            std::int64_t p = rows.begin[first + i];
-            const std::int64_t end = rows.end[first + i];
-            for (; p + 3 < end; p += 4) {
-                for (int q = 0; q < 4; ++q) {
-                    sums[q] += value_at<float>(rows, p + q) * table[rows.indices[p + q]];
-                }
-            }
-            for (int q = 0; p < end; ++p, ++q) {
-                sums[q] += value_at<float>(rows, p) * table[rows.indices[p]];
-            }
+            add_numbers(rows.ones, first + i, table, sums);
+            add_numbers(rows.rest, first + i, table, sums);
             odds[i] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
         }
     }
@@ -176,24 +191,11 @@ struct CountBlock {
     static TACIT_INLINE void run(const Columns &columns, std::size_t first, std::size_t last,
                                  const Real *weights, std::size_t classes, double *sums,
                                  std::size_t from) {
-        constexpr std::size_t width = N * L + T * 4;
+        constexpr std::size_t width = Wide<N, L, T, double>::width;
         for (std::size_t j = first; j < last; ++j) {
-            Wide<N, L, T, double> total{}, line;
-            for (std::int64_t p = columns.begin[j]; p < columns.end[j]; ++p) {
-                const Real *next = weights + static_cast<std::size_t>(columns.indices[p + ahead]) * classes;
-                for (std::size_t byte = 0; byte < width * sizeof(Real); byte += 64) {
-                    __builtin_prefetch(reinterpret_cast<const char *>(next + from) + byte);
-                }
-                const Real *own = weights + static_cast<std::size_t>(columns.indices[p]) * classes + from;
-                // (GCC would lower __builtin_convertvector to halves)
-                for (int q = 0; q < N; ++q) {
-                    for (int l = 0; l < L; ++l) line.whole[q][l] = static_cast<double>(own[q * L + l]);
-                }
-                for (int q = 0; q < T; ++q) {
-                    for (int l = 0; l < 4; ++l) line.rest[q][l] = static_cast<double>(own[N * L + q * 4 + l]);
-                }
-                total.add(value_at<double>(columns, p), line);
-            }
+            Wide<N, L, T, double> total{};
+            add(columns.ones, j, weights + from, classes, total);
+            add(columns.rest, j, weights + from, classes, total);
             double *to = sums + j * classes + from;
             if (from + width <= classes) {
                 total.store_to(to);
@@ -202,6 +204,27 @@ struct CountBlock {
                 total.store_to(all);
                 std::copy(all, all + (classes - from), to);
             }
+        }
+    }
+
+    template <int N, int L, int T, typename Real, typename Entries>
+    static TACIT_INLINE void add(const Entries &entries, std::size_t column, const Real *weights,
+                                 std::size_t classes, Wide<N, L, T, double> &total) {
+        for (std::int64_t p = entries.begin[column]; p < entries.end[column]; ++p) {
+            const Real *next = weights + static_cast<std::size_t>(entries.indices[p + ahead]) * classes;
+            for (std::size_t byte = 0; byte < total.width * sizeof(Real); byte += 64) {
+                __builtin_prefetch(reinterpret_cast<const char *>(next) + byte);
+            }
+            const Real *own = weights + static_cast<std::size_t>(entries.indices[p]) * classes;
+            Wide<N, L, T, double> line;
+            // (GCC would lower __builtin_convertvector to halves)
+            for (int q = 0; q < N; ++q) {
+                for (int l = 0; l < L; ++l) line.whole[q][l] = static_cast<double>(own[q * L + l]);
+            }
+            for (int q = 0; q < T; ++q) {
+                for (int l = 0; l < 4; ++l) line.rest[q][l] = static_cast<double>(own[N * L + q * 4 + l]);
+            }
+            total.add(value_at<double>(entries, p), line);
         }
     }
 };
@@ -221,10 +244,17 @@ struct ShiftLine {
     template <typename Rows>
     static TACIT_INLINE void run(Rows rows, std::size_t row, std::size_t first, std::size_t last,
                                  const double *change, std::size_t classes, double *sums) {
-        for (std::int64_t p = rows.begin[row]; p < rows.end[row]; ++p) {
-            const std::size_t j = static_cast<std::size_t>(rows.indices[p]);
+        add(rows.ones, row, first, last, change, classes, sums);
+        add(rows.rest, row, first, last, change, classes, sums);
+    }
+
+    template <typename Entries>
+    static TACIT_INLINE void add(const Entries &entries, std::size_t row, std::size_t first, std::size_t last,
+                                 const double *change, std::size_t classes, double *sums) {
+        for (std::int64_t p = entries.begin[row]; p < entries.end[row]; ++p) {
+            const std::size_t j = static_cast<std::size_t>(entries.indices[p]);
             if (j - first >= last - first) continue;
-            const double x = value_at<double>(rows, p);
+            const double x = value_at<double>(entries, p);
             double *line = sums + j * classes;
             for (std::size_t k = 0; k < classes; ++k) line[k] += x * change[k];
         }
@@ -239,15 +269,8 @@ struct CountOdds {
                                  const float *weights, const double *totals, double *sums) {
         for (std::size_t j = first; j < last; ++j) {
             double parts[4] = {0, 0, 0, 0};
-            std::int64_t p = columns.begin[j];
-            for (; p + 3 < columns.end[j]; p += 4) {
-                for (int q = 0; q < 4; ++q) {
-                    parts[q] += value_at<double>(columns, p + q) * weights[columns.indices[p + q]];
-                }
-            }
-            for (int q = 0; p < columns.end[j]; ++p, ++q) {
-                parts[q] += value_at<double>(columns, p) * weights[columns.indices[p]];
-            }
+            add_numbers(columns.ones, j, weights, parts);
+            add_numbers(columns.rest, j, weights, parts);
             const double one = std::min((parts[0] + parts[1]) + (parts[2] + parts[3]), totals[j]);
             sums[2 * j] = totals[j] - one;
             sums[2 * j + 1] = one;

@@ -50,10 +50,10 @@ Packed::Packed(Anything starts, Anything indices, Anything values, std::size_t c
           "indices must be int32 or int64");
     {
         nb::gil_scoped_release release;
-        pack(starts, picked, wide, threads);
+        wide ? pack<std::int64_t>(starts, picked, threads) : pack<std::int32_t>(starts, picked, threads);
     }
-    if (rows_.own_indices) held_indices_ = Anything();
-    if (rows_.values != values.data()) held_values_ = Anything();
+    if (rows_.rest.indices != indices.data() && rows_.ones.indices != indices.data()) held_indices_ = Anything();
+    if (rows_.rest.values != values.data()) held_values_ = Anything();
 }
 
 void Packed::transpose(int threads) {
@@ -62,66 +62,79 @@ void Packed::transpose(int threads) {
 }
 
 void Packed::make_columns(int threads) {
-    const std::size_t parts = std::max<std::size_t>(
-        1, std::min<std::size_t>(static_cast<std::size_t>(threads), entries_ / (1 << 16)));
-    std::vector<std::vector<std::int64_t>> places(parts);
-    const std::size_t lines = rows_.lines;
+    by_column_.lines = columns_;
+    by_column_.kind = rows_.kind;
+    by_column_.narrow = rows_.lines <= 0x10000;
     with_types(rows_, [&](auto rows) {
-        share(parts, threads, [&](std::size_t part) {
-            std::vector<std::int64_t> &count = places[part];
-            count.assign(columns_, 0);
-            for (std::size_t i = lines * part / parts; i < lines * (part + 1) / parts; ++i) {
-                for (std::int64_t p = rows.begin[i]; p < rows.end[i]; ++p) ++count[rows.indices[p]];
-            }
-        });
+        turn(rows.ones, by_column_.ones, threads);
+        turn(rows.rest, by_column_.rest, threads);
     });
-    Side &side = by_column_;
-    side.lines = columns_;
-    side.bounds.resize(columns_ + 1);
+    cuts_ = cuts(by_column_, slice);
+}
+
+// Sorts entries by their columns.
+template <typename Entries>
+void Packed::turn(const Entries &rows, Part &to, int threads) const {
+    using Value = std::remove_cv_t<std::remove_pointer_t<decltype(rows.values)>>;
+    const std::size_t lines = rows_.lines, size = static_cast<std::size_t>(rows.last + 1);
+    const std::size_t parts = std::max<std::size_t>(
+        1, std::min<std::size_t>(static_cast<std::size_t>(threads), size / (1 << 16)));
+    std::vector<std::vector<std::int64_t>> places(parts);
+    share(parts, threads, [&](std::size_t part) {
+        std::vector<std::int64_t> &count = places[part];
+        count.assign(columns_, 0);
+        for (std::size_t i = lines * part / parts; i < lines * (part + 1) / parts; ++i) {
+            for (std::int64_t p = rows.begin[i]; p < rows.end[i]; ++p) ++count[rows.indices[p]];
+        }
+    });
+    to.bounds.resize(columns_ + 1);
     std::int64_t total = 0;
     for (std::size_t j = 0; j < columns_; ++j) {
-        side.bounds[j] = total;
+        to.bounds[j] = total;
         for (std::vector<std::int64_t> &count : places) {
             const std::int64_t own = count[j];
             count[j] = total;
             total += own;
         }
     }
-    side.bounds[columns_] = total;
-    side.kind = rows_.kind;
-    side.narrow = lines <= 0x10000;
-    const std::size_t width = side.narrow ? 2 : 4;
-    side.own_indices.reset(new char[(entries_ + ahead) * width]);
-    std::memset(side.own_indices.get() + entries_ * width, 0, ahead * width);
-    side.own_values.reset(new char[entries_ * size_of(side.kind) + 1]);
-    side.indices = side.own_indices.get();
-    side.values = side.own_values.get();
-    with_types(rows_, [&](auto rows) {
-        share(parts, threads, [&](std::size_t part) {
-            const std::size_t first = lines * part / parts, last = lines * (part + 1) / parts;
-            std::int64_t *place = places[part].data();
-            side.narrow ? scatter<std::uint16_t>(rows, first, last, place)
-                        : scatter<std::int32_t>(rows, first, last, place);
-        });
+    to.bounds[columns_] = total;
+    to.bound();
+    const std::size_t width = by_column_.narrow ? 2 : 4, entries = static_cast<std::size_t>(total);
+    constexpr bool bare = std::is_same<Value, One>::value;
+    to.own_indices.reset(new char[(entries + ahead) * width]);
+    std::memset(to.own_indices.get() + entries * width, 0, ahead * width);
+    if (!bare) to.own_values.reset(new char[entries * sizeof(Value) + 1]);
+    to.indices = to.own_indices.get();
+    to.values = to.own_values.get();
+    const auto scatter = [&](std::size_t part, auto *index) {
+        using Row = std::remove_pointer_t<decltype(index)>;
+        std::int64_t *place = places[part].data();
+        Value *value = reinterpret_cast<Value *>(to.own_values.get());
+        for (std::size_t i = lines * part / parts; i < lines * (part + 1) / parts; ++i) {
+            for (std::int64_t p = rows.begin[i]; p < rows.end[i]; ++p) {
+                const std::int64_t at = place[rows.indices[p]]++;
+                index[at] = static_cast<Row>(i);
+                if constexpr (!bare) value[at] = rows.values[p];
+            }
+        }
+    };
+    share(parts, threads, [&](std::size_t part) {
+        char *index = to.own_indices.get();
+        by_column_.narrow ? scatter(part, reinterpret_cast<std::uint16_t *>(index))
+                          : scatter(part, reinterpret_cast<std::int32_t *>(index));
     });
-    side.last = total - 1;
-    side.begin = side.bounds.data();
-    side.end = side.begin + 1;
-    cuts_ = cuts(side, slice);
 }
 
-void Packed::pack(const Anything &starts, const std::optional<Vector<const std::int64_t>> &picked,
-          bool wide, int threads) {
-    const std::size_t size = held_indices_.shape(0);
-    wide ? find_rows<std::int64_t>(starts, picked) : find_rows<std::int32_t>(starts, picked);
-    wide ? take_indices<std::int64_t>(size, threads) : take_indices<std::int32_t>(size, threads);
+template <typename Index>
+void Packed::pack(const Anything &starts, const std::optional<Vector<const std::int64_t>> &picked, int threads) {
+    find_rows<Index>(starts, picked);
     const auto type = held_values_.dtype();
-    if (type == nb::dtype<double>()) take_values<double>(size, threads);
-    else if (type == nb::dtype<float>()) take_values<float>(size, threads);
-    else if (type == nb::dtype<std::int64_t>()) take_values<std::int64_t>(size, threads);
-    else if (type == nb::dtype<std::int32_t>()) take_values<std::int32_t>(size, threads);
+    if (type == nb::dtype<double>()) take<Index, double>(threads);
+    else if (type == nb::dtype<float>()) take<Index, float>(threads);
+    else if (type == nb::dtype<std::int64_t>()) take<Index, std::int64_t>(threads);
+    else if (type == nb::dtype<std::int32_t>()) take<Index, std::int32_t>(threads);
     else throw std::invalid_argument("values must be float64, float32, int64 or int32");
-    entries_ = rows_.entries();
+    for (std::size_t i = 0; i < rows_.lines; ++i) entries_ += static_cast<std::size_t>(rows_.size_of(i));
 }
 
 template <typename Index>
@@ -131,36 +144,25 @@ void Packed::find_rows(const Anything &starts, const std::optional<Vector<const 
     rows_.lines = picked ? picked->shape(0) : all;
     check(start[0] >= 0 && static_cast<std::size_t>(start[all]) <= held_indices_.shape(0),
           "shapes differ");
-    rows_.bounds.resize(picked ? 2 * rows_.lines : all + 1);
+    rows_.rest.bounds.resize(picked ? 2 * rows_.lines : all + 1);
     if (picked) {
         for (std::size_t i = 0; i < rows_.lines; ++i) {
             const std::size_t row = static_cast<std::size_t>(picked->data()[i]);
             if (row >= all) throw std::out_of_range("no such row");
-            rows_.bounds[i] = start[row];
-            rows_.bounds[rows_.lines + i] = start[row + 1];
+            rows_.rest.bounds[i] = start[row];
+            rows_.rest.bounds[rows_.lines + i] = start[row + 1];
         }
     } else {
-        std::copy(start, start + all + 1, rows_.bounds.begin());
+        std::copy(start, start + all + 1, rows_.rest.bounds.begin());
     }
-    rows_.begin = rows_.bounds.data();
-    rows_.end = rows_.begin + (picked ? rows_.lines : 1);
-    rows_.last = static_cast<std::int64_t>(held_indices_.shape(0)) - 1;
+    rows_.rest.begin = rows_.rest.bounds.data();
+    rows_.rest.end = rows_.rest.begin + (picked ? rows_.lines : 1);
+    rows_.rest.last = static_cast<std::int64_t>(held_indices_.shape(0)) - 1;
 }
 
-template <typename Index>
-void Packed::take_indices(std::size_t size, int threads) {
-    const Index *from = static_cast<const Index *>(held_indices_.data());
-    rows_.narrow = columns_ <= 0x10000;
-    if (rows_.narrow) {
-        rows_.own_indices = converted<Index, std::uint16_t>(from, size, threads);
-    } else if (sizeof(Index) == 8) {
-        rows_.own_indices = converted<Index, std::int32_t>(from, size, threads);
-    }
-    rows_.indices = rows_.own_indices ? rows_.own_indices.get() : held_indices_.data();
-}
-
-template <typename T>
-void Packed::take_values(std::size_t size, int threads) {
+template <typename Index, typename T>
+void Packed::take(int threads) {
+    const std::size_t size = held_values_.shape(0);
     const T *from = static_cast<const T *>(held_values_.data());
     std::atomic<int> found{15};
     share_ranges(size, 1 << 16, threads, [&](std::size_t begin, std::size_t end) {
@@ -168,40 +170,79 @@ void Packed::take_values(std::size_t size, int threads) {
         for (std::size_t p = begin; p < end; ++p) own.see(from[p]);
         found.fetch_and(own.one + 2 * own.byte + 4 * own.single + 8 * own.small);
     });
-    constexpr bool whole = std::is_integral<T>::value;
+    const bool one = found & 1, byte = found & 2, single = found & 4;
     small_ = found & 8;
-    if (found & 1) {
-        rows_.kind = Kind::one;
-    } else if (found & 2) {
-        rows_.kind = Kind::byte;
-        rows_.own_values = converted<T, std::uint8_t>(from, size, threads);
-    } else if (whole && (found & 4)) {
-        rows_.kind = Kind::single;
-        rows_.own_values = converted<T, float>(from, size, threads);
-    } else if (whole) {
-        rows_.kind = Kind::real;
-        rows_.own_values = converted<T, double>(from, size, threads);
-    } else {
-        rows_.kind = sizeof(T) == 4 ? Kind::single : Kind::real;
-        rows_.values = from;
+    rows_.narrow = columns_ <= 0x10000;
+    if (byte && !one) {
+        rows_.narrow ? set_ones_apart<std::uint16_t, Index, T>(threads) : set_ones_apart<std::int32_t, Index, T>(threads);
         return;
     }
-    rows_.values = rows_.own_values.get();
+    Part &rest = rows_.rest;
+    const Index *indices = static_cast<const Index *>(held_indices_.data());
+    if (rows_.narrow) {
+        rest.own_indices = converted<Index, std::uint16_t>(indices, size, threads);
+    } else if (sizeof(Index) == 8) {
+        rest.own_indices = converted<Index, std::int32_t>(indices, size, threads);
+    }
+    rest.indices = rest.own_indices ? rest.own_indices.get() : held_indices_.data();
+    if (one) {
+        rows_.kind = Kind::one;
+        rows_.ones = std::move(rest);
+        rest = {};
+        rest.begin = rest.end = rows_.ones.begin;
+        return;
+    }
+    rows_.ones.begin = rows_.ones.end = rest.begin;
+    constexpr bool whole = std::is_integral<T>::value;
+    rows_.kind = (whole ? single : sizeof(T) == 4) ? Kind::single : Kind::real;
+    if (whole) {
+        rest.own_values = single ? converted<T, float>(from, size, threads) : converted<T, double>(from, size, threads);
+    }
+    rest.values = whole ? static_cast<const void *>(rest.own_values.get()) : from;
 }
 
-template <typename Row, typename Rows>
-void Packed::scatter(const Rows &rows, std::size_t first, std::size_t last, std::int64_t *place) {
-    Row *to = reinterpret_cast<Row *>(by_column_.own_indices.get());
-    using Value = std::remove_cv_t<std::remove_pointer_t<decltype(rows.values)>>;
-    for (std::size_t i = first; i < last; ++i) {
-        for (std::int64_t p = rows.begin[i]; p < rows.end[i]; ++p) {
-            const std::int64_t at = place[rows.indices[p]]++;
-            to[at] = static_cast<Row>(i);
-            if constexpr (!std::is_same<Value, One>::value) {
-                reinterpret_cast<Value *>(by_column_.own_values.get())[at] = rows.values[p];
+template <typename To, typename Index, typename T>
+void Packed::set_ones_apart(int threads) {
+    const std::size_t lines = rows_.lines;
+    const Index *index = static_cast<const Index *>(held_indices_.data());
+    const T *value = static_cast<const T *>(held_values_.data());
+    const Part given = std::move(rows_.rest);
+    Part ones, rest;
+    ones.bounds.resize(lines + 1);
+    rest.bounds.resize(lines + 1);
+    constexpr std::size_t some = 512;  // rows that one task takes
+    share_ranges(lines, some, threads, [&](std::size_t first, std::size_t last) {
+        for (std::size_t i = first; i < last; ++i) {
+            ones.bounds[i + 1] = std::count(value + given.begin[i], value + given.end[i], T{1});
+            rest.bounds[i + 1] = given.size_of(i) - ones.bounds[i + 1];
+        }
+    });
+    for (Part *part : {&ones, &rest}) {
+        for (std::size_t i = 0; i < lines; ++i) part->bounds[i + 1] += part->bounds[i];
+        part->bound();
+        part->own_indices.reset(new char[static_cast<std::size_t>(part->bounds[lines] + 1) * sizeof(To)]);
+        part->indices = part->own_indices.get();
+    }
+    rest.own_values.reset(new char[static_cast<std::size_t>(rest.bounds[lines]) + 1]);
+    rest.values = rest.own_values.get();
+    To *bare = reinterpret_cast<To *>(ones.own_indices.get()), *others = reinterpret_cast<To *>(rest.own_indices.get());
+    std::uint8_t *values = reinterpret_cast<std::uint8_t *>(rest.own_values.get());
+    share_ranges(lines, some, threads, [&](std::size_t first, std::size_t last) {
+        for (std::size_t i = first; i < last; ++i) {
+            std::int64_t to_ones = ones.begin[i], to_rest = rest.begin[i];
+            for (std::int64_t p = given.begin[i]; p < given.end[i]; ++p) {
+                if (value[p] == T{1}) {
+                    bare[to_ones++] = static_cast<To>(index[p]);
+                } else {
+                    others[to_rest] = static_cast<To>(index[p]);
+                    values[to_rest++] = static_cast<std::uint8_t>(value[p]);
+                }
             }
         }
-    }
+    });
+    rows_.kind = Kind::byte;
+    rows_.ones = std::move(ones);
+    rows_.rest = std::move(rest);
 }
 
 namespace {

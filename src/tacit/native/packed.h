@@ -21,22 +21,30 @@ constexpr std::int64_t ahead = 32;  // entries that are fetched before their tur
 struct One {};
 enum class Kind { one, byte, single, real };
 
-// The lines (rows or columns) of a compressed sparse matrix: line i holds (indices[p], values[p])
+// Entries of a compressed sparse matrix by lines (rows or columns): line i holds (indices[p], values[p])
 // for begin[i] <= p < end[i].
 template <typename Index, typename Value>
-struct Lines {
+struct Entries {
     const std::int64_t *begin, *end;
     const Index *indices;
     const Value *values;
     std::int64_t last;  // no entry comes after this one
 };
 
+// All entries of the lines. Counts are most often 1: these are kept apart, to be added without a look at
+// their values.
+template <typename Index, typename Value>
+struct Lines {
+    Entries<Index, One> ones;
+    Entries<Index, Value> rest;
+};
+
 template <typename Real, typename Index, typename Value>
-TACIT_INLINE Real value_at(const Lines<Index, Value> &lines, std::int64_t p) {
-    return static_cast<Real>(lines.values[p]);
+TACIT_INLINE Real value_at(const Entries<Index, Value> &entries, std::int64_t p) {
+    return static_cast<Real>(entries.values[p]);
 }
 template <typename Real, typename Index>
-TACIT_INLINE Real value_at(const Lines<Index, One> &, std::int64_t) {
+TACIT_INLINE Real value_at(const Entries<Index, One> &, std::int64_t) {
     return Real{1};
 }
 template <typename Real>
@@ -49,46 +57,48 @@ struct Bytes {  // looked up faster than converted
 template <typename Real>
 inline const Bytes<Real> bytes;
 template <typename Real, typename Index>
-TACIT_INLINE Real value_at(const Lines<Index, std::uint8_t> &lines, std::int64_t p) {
-    return bytes<Real>.of[lines.values[p]];
+TACIT_INLINE Real value_at(const Entries<Index, std::uint8_t> &entries, std::int64_t p) {
+    return bytes<Real>.of[entries.values[p]];
 }
 
-// The same without its types, with the memory that is its own.
-struct Side {
-    std::size_t lines = 0;
+// The same without their types, with the memory that is their own.
+struct Part {
     std::vector<std::int64_t> bounds;
     const std::int64_t *begin = nullptr, *end = nullptr;
-    bool narrow = false;  // 16-bit indices
-    Kind kind = Kind::real;
     const void *indices = nullptr, *values = nullptr;
-    std::int64_t last = 0;
+    std::int64_t last = -1;
     std::unique_ptr<char[]> own_indices, own_values;
 
-    std::size_t entries() const {
-        std::size_t total = 0;
-        for (std::size_t i = 0; i < lines; ++i) total += static_cast<std::size_t>(end[i] - begin[i]);
-        return total;
+    template <typename Index, typename Value>
+    Entries<Index, Value> as() const {
+        return {begin, end, static_cast<const Index *>(indices), static_cast<const Value *>(values), last};
     }
+    // The bounds of lines one behind the other.
+    void bound() {
+        begin = bounds.data();
+        end = begin + 1;
+        last = bounds.back() - 1;
+    }
+    std::int64_t size_of(std::size_t line) const { return end[line] - begin[line]; }
 };
 
-inline std::size_t size_of(Kind kind) {
-    return kind == Kind::one ? 0 : kind == Kind::byte ? 1 : kind == Kind::single ? 4 : 8;
-}
+struct Side {
+    std::size_t lines = 0;
+    bool narrow = false;     // 16-bit indices
+    Kind kind = Kind::real;  // of the rest
+    Part ones, rest;
+
+    std::int64_t size_of(std::size_t line) const { return ones.size_of(line) + rest.size_of(line); }
+};
 
 template <typename Index, typename Work>
 void with_values(const Side &side, const Work &work) {
-    const Index *indices = static_cast<const Index *>(side.indices);
+    const auto ones = side.ones.as<Index, One>();
     switch (side.kind) {
-        case Kind::one: return work(Lines<Index, One>{side.begin, side.end, indices, nullptr, side.last});
-        case Kind::byte:
-            return work(Lines<Index, std::uint8_t>{side.begin, side.end, indices,
-                                                   static_cast<const std::uint8_t *>(side.values), side.last});
-        case Kind::single:
-            return work(Lines<Index, float>{side.begin, side.end, indices,
-                                            static_cast<const float *>(side.values), side.last});
-        case Kind::real:
-            return work(Lines<Index, double>{side.begin, side.end, indices,
-                                             static_cast<const double *>(side.values), side.last});
+        case Kind::one: return work(Lines<Index, One>{ones, side.rest.as<Index, One>()});
+        case Kind::byte: return work(Lines<Index, std::uint8_t>{ones, side.rest.as<Index, std::uint8_t>()});
+        case Kind::single: return work(Lines<Index, float>{ones, side.rest.as<Index, float>()});
+        case Kind::real: return work(Lines<Index, double>{ones, side.rest.as<Index, double>()});
     }
 }
 
@@ -104,7 +114,7 @@ inline std::vector<std::size_t> cuts(const Side &side, std::size_t entries) {
     std::vector<std::size_t> first{0};
     std::int64_t held = 0;
     for (std::size_t i = 0; i < side.lines; ++i) {
-        held += side.end[i] - side.begin[i] + 1;
+        held += side.size_of(i) + 1;
         if (static_cast<std::size_t>(held) >= entries) {
             first.push_back(i + 1);
             held = 0;
@@ -136,8 +146,9 @@ class Packed {
             sums.resize(rows_.lines);
             with_types(rows_, [&](auto rows) {
                 for (std::size_t i = 0; i < rows_.lines; ++i) {
-                    double total = 0;
-                    for (std::int64_t p = rows.begin[i]; p < rows.end[i]; ++p) total += value_at<double>(rows, p);
+                    const auto &rest = rows.rest;
+                    double total = static_cast<double>(rows_.ones.size_of(i));
+                    for (std::int64_t p = rest.begin[i]; p < rest.end[i]; ++p) total += value_at<double>(rest, p);
                     sums[i] = static_cast<Real>(total);
                 }
             });
@@ -150,17 +161,17 @@ class Packed {
     std::vector<std::size_t> cuts_;  // ranges of columns: tasks
 
   private:
-    void pack(const Anything &starts, const std::optional<Vector<const std::int64_t>> &picked,
-              bool wide, int threads);
+    template <typename Index>
+    void pack(const Anything &starts, const std::optional<Vector<const std::int64_t>> &picked, int threads);
     template <typename Index>
     void find_rows(const Anything &starts, const std::optional<Vector<const std::int64_t>> &picked);
-    template <typename Index>
-    void take_indices(std::size_t size, int threads);
-    template <typename T>
-    void take_values(std::size_t size, int threads);
+    template <typename Index, typename T>
+    void take(int threads);
+    template <typename To, typename Index, typename T>
+    void set_ones_apart(int threads);
     void make_columns(int threads);
-    template <typename Row, typename Rows>
-    void scatter(const Rows &rows, std::size_t first, std::size_t last, std::int64_t *place);
+    template <typename Entries>
+    void turn(const Entries &rows, Part &to, int threads) const;
 
     std::tuple<std::vector<float>, std::vector<double>> sums_of_rows_;
     std::once_flag transposed_;

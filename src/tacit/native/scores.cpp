@@ -120,8 +120,11 @@ bool score(Vector<const Index> starts, Vector<const Index> indices, Vector<const
         return false;
     }
     const std::int64_t last_entry = static_cast<std::int64_t>(indices.shape(0)) - 1;
-    const Lines<Index, Value> lines{bounds.data(), bounds.data() + 1, index, value, last_entry};
-    const Lines<Index, One> bare{bounds.data(), bounds.data() + 1, index, nullptr, last_entry};
+    const std::int64_t *begin_of = bounds.data(), *end_of = begin_of + 1;
+    const Lines<Index, Value> lines{{begin_of, begin_of, index, nullptr, last_entry},
+                                    {begin_of, end_of, index, value, last_entry}};
+    const Lines<Index, One> bare{{begin_of, end_of, index, nullptr, last_entry},
+                                 {begin_of, begin_of, index, nullptr, last_entry}};
     std::vector<double> copy;
     if (K % 4) {  // vectors read beyond the last line
         copy.resize(columns * K + 4);
