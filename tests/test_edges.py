@@ -337,7 +337,8 @@ def test_evidence_keeps_its_columns_from_call_to_call():
         np.testing.assert_array_equal(nb.feature_count_, [[0, 10], [10, 0]])
     after_fit = tacit.BernoulliNB().fit(X, [0, 1] * 5).partial_fit(X, [0, None] * 5)
     assert after_fit.class_count_.sum() == 20
-    assert not hasattr(after_fit, "transduction_")  # it was of the rows of the fit
+    for name in ("transduction_", "label_distributions_"):
+        assert not hasattr(after_fit, name)  # it was of the rows of the fit
     soft = tacit.BernoulliNB().partial_fit(X, evidence + 0.1, classes=[0, 1])
     assert soft.class_count_.sum() == pytest.approx(10)
 
@@ -439,3 +440,13 @@ def test_next_to_no_weight():
     tacit.BernoulliMixture(2, random_state=0).fit(
         [[0, 1], [1, 0], [1, 1]], sample_weight=[1e10, 1e-320, 1e-320]
     )
+
+
+def test_known_labels_are_their_distributions():
+    rng = np.random.default_rng(0)
+    X, y = rng.poisson(1.0, (30, 4)), np.arange(30) % 3
+    model = MultinomialNB()
+    assert not hasattr(model, "label_distributions_")
+    model.fit(X, np.where(y == 1, np.nan, y))
+    again = pickle.loads(pickle.dumps(model.fit(X, y)))
+    np.testing.assert_array_equal(again.label_distributions_, np.eye(3)[y])

@@ -7,7 +7,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial, wraps
+from functools import cached_property, partial, wraps
 from numbers import Integral, Real
 from operator import index
 from typing import Any, ClassVar, TypeVar
@@ -333,9 +333,12 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         self.converged_ = best.converged
         self.objective_ = best.objective
         self.log_likelihood_ = best.log_likelihood
-        if merged is None or which is None or (loop != (labels.codes < 0)).any():
-            merged, which = select(Rows(rows.features), labels.codes < 0, labels), None
-        self.label_distributions_ = self._distributions(labels, merged, which)
+        self.__dict__.pop("label_distributions_", None)
+        self._known_labels = labels.codes, len(labels.classes)
+        if (labels.codes < 0).any():
+            if merged is None or which is None or (loop != (labels.codes < 0)).any():
+                merged, which = select(Rows(rows.features), labels.codes < 0, labels), None
+            self.label_distributions_ = self._distributions(labels, merged, which)
         report.end(model, params)
         self._interrupted = self.__dict__.pop("_cut_short", False) or interrupted
         if not (best.converged or watch.stopped or interrupted):
@@ -353,6 +356,14 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """Return whether the classes have no names, so that their order is ours to choose."""
         return False
 
+    @cached_property
+    def label_distributions_(self) -> Array:
+        """p(y | x) of the training rows: where all labels are known, made when asked for."""
+        if "_known_labels" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} has no label_distributions_: call fit.")
+        codes, K = self._known_labels
+        return np.eye(K).take(codes, axis=0)
+
     def _distributions(
         self, labels: Labels, others: Rows, which: npt.NDArray[np.intp] | None
     ) -> Array:
@@ -360,10 +371,8 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
         Where equal ones were merged, `which` says which each is.
         """
-        K, known = len(labels.classes), labels.codes >= 0
-        if known.all():
-            return np.eye(K).take(labels.codes, axis=0)
-        result = np.zeros((len(labels.codes), K))
+        known = labels.codes >= 0
+        result = np.zeros((len(labels.codes), len(labels.classes)))
         result[known, labels.codes[known]] = 1.0
         place, rows = np.flatnonzero(~known), 0
         if which is not None:

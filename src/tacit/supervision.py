@@ -30,6 +30,7 @@ WEIGHTS = (0.0, 0.1, 1.0)
 FIT_ONLY = [
     *("trace_", "lower_bounds_", "objective_", "log_likelihood_", "n_iter_", "converged_"),
     *("start_objectives_", "n_best_starts_", "label_distributions_", "transduction_"),
+    "_known_labels",
 ]
 
 

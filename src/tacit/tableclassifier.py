@@ -302,7 +302,7 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         self, X: Prepared, labels: Labels, weight: Array, prior: Array | None
     ) -> tuple[Labels, Array | None, Any]:
         parts, prior, init = super()._spread(X, labels, weight, prior)
-        if self._grouped is not None:  # for `_distributions`
+        if self._grouped is not None and (parts.codes < 0).any():  # for `_distributions`
             self._led = self._grouped.evidence(X)
         if self.texts_ and (labels.codes < 0).all() and isinstance(init, str) and prior is not None:
             said = sum(X.blocks[: len(self.texts_)], log(prior))  # which names the classes
