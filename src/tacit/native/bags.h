@@ -140,7 +140,12 @@ TACIT_INLINE void add_numbers(const Entries &entries, std::size_t line, const fl
             sums[q] += value_at<Sum>(entries, p + q) * table[entries.indices[p + q]];
         }
     }
-    for (int q = 0; p < end; ++p, ++q) sums[q] += value_at<Sum>(entries, p) * table[entries.indices[p]];
+    if (p == end) return;
+    for (int q = 0; q < 3; ++q) {  // without a loop whose end nobody can predict
+        const std::int64_t at = p + q < end ? p + q : p;
+        const Sum x = value_at<Sum>(entries, at) * table[entries.indices[at]];
+        sums[q] += p + q < end ? x : Sum{0};
+    }
 }
 
 // Two classes: the log-odds of a row are one sum.
