@@ -1,5 +1,6 @@
 """TextClassifier: few labels, many texts."""
 
+import json
 import pickle
 import warnings
 
@@ -12,6 +13,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 
 import tacit
+from modelfiles import pack, unpack
 from tacit import TextClassifier, engine, pooling
 from tacit.evaluation import Evaluation, Judged, Weighed
 from tacit.modelfile import ModelFileError
@@ -419,3 +421,90 @@ def test_models_are_compared_by_the_same_shares():
     alone, other = (judged.pooled(np.arange(2) == i, one, one, shares) for i in range(2))
     assert alone.loss < other.loss
     assert alone.evaluation.accuracy == 1.0
+
+
+def ragbag(n=400, seed=0):
+    """Return texts of six topics, each class having three: words of one say nothing of another."""
+    rng = np.random.default_rng(seed)
+    words = [[f"topic{t}word{i}" for i in range(30)] for t in range(6)]
+    topic = rng.integers(0, 6, n)
+    own = [rng.choice(words[t], size=6) for t in topic]
+    texts = [" ".join([*some, *rng.choice(COMMON, size=6)]) for some in own]
+    return texts, np.array(["even", "odd"])[topic % 2]
+
+
+@pytest.fixture(scope="module")
+def grouped():
+    texts, y = ragbag()
+    return texts, y, TextClassifier().fit(texts, some(y, 10))
+
+
+def test_groups_of_texts_help(grouped):
+    texts, y, model = grouped
+    fresh, truth = ragbag(seed=1)
+    evidence = model.groups_.evidence(model.vectorizer_.transform(fresh))
+    assert (model.classes_[evidence.argmax(axis=1)] == truth).mean() > 0.9
+    alone = TextClassifier(unlabeled_weight=0.0).fit(texts, some(y, 10))
+    assert alone.groups_ is None
+    assert model.score(fresh, truth) > max(alone.score(fresh, truth), 0.9)
+
+
+def test_what_groups_of_texts_say_by_hand(grouped):
+    """p(y | x) = sum_g p(g | x) p(y | g), the first by log p(x, g) over the root of ten words."""
+    texts, y, model = grouped
+    groups, counts = model.groups_, model.vectorizer_.transform(texts)
+    parts = []
+    for mixture in groups.mixtures:
+        joint = mixture.predict_joint_log_proba(groups.weights.transform(counts)) / np.sqrt(10)
+        parts.append(np.exp(joint - logsumexp(joint, axis=1, keepdims=True)) / 4)
+    p, labels = np.hstack(parts), some(y, 10)
+    mass = np.stack([p[labels == name].sum(axis=0) for name in model.classes_], axis=1)
+    mass += 0.1 / 4 * np.array([0.5, 0.5])
+    shares = mass / mass.sum(axis=1, keepdims=True) / 0.5
+    np.testing.assert_allclose(groups.shares, shares)
+    np.testing.assert_allclose(groups.evidence(counts), groups.weight * np.log(p @ shares))
+
+
+def test_explanations_with_groups_add_up(grouped):
+    texts, _, model = grouped
+    assert model.groups_.weight > 0
+    for text in (*texts[:3], "topic0word1 topic1word1", "", "unheard of"):
+        found, p = model.explain(text), model.predict_proba([text])[0]
+        assert found.log_odds == pytest.approx(np.log(p.max() / p.min()))
+        assert found.log_odds == pytest.approx(found.prior + sum(t.log_odds for t in found.terms))
+
+
+def test_files_keep_groups_of_texts(grouped, tmp_path):
+    texts, _, model = grouped
+    model.save(tmp_path / "model")
+    same = tacit.load(tmp_path / "model")
+    np.testing.assert_array_equal(same.predict_proba(texts), model.predict_proba(texts))
+    same.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+    content, arrays = unpack(tmp_path / "model")
+    kept = content["model"]["SavedTexts"]["groups"]["SavedTextGroups"]
+    one = kept["mixtures"]["tuple"][0]
+    for name, value in ("weight", -1.0), ("mixtures", {"tuple": []}), ("mixtures", one):
+        other = json.loads(json.dumps(content))
+        other["model"]["SavedTexts"]["groups"]["SavedTextGroups"][name] = value
+        (tmp_path / "other").write_bytes(pack(other, arrays))
+        with pytest.raises(ModelFileError):
+            tacit.load(tmp_path / "other")
+    for name, value in ("length_scale", {"number": "inf"}), ("n_features_in", 7):
+        other = json.loads(json.dumps(content))
+        other["model"]["SavedTexts"]["groups"]["SavedTextGroups"]["weights"]["TermWeights"][
+            name
+        ] = value
+        (tmp_path / "other").write_bytes(pack(other, arrays))
+        with pytest.raises(ModelFileError):
+            tacit.load(tmp_path / "other")
+
+
+def test_few_unlabelled_texts_or_many_classes_have_no_groups(grouped):
+    texts, y, _ = grouped
+    labels = y.astype(object)
+    labels[:30] = None
+    assert TextClassifier().fit(texts, labels).groups_ is None
+    many = np.array([f"{name} {i % 6}" for i, name in enumerate(y)])
+    assert TextClassifier().fit(texts, some(many, 3)).groups_ is None
+    assert TextClassifier(combination="pick").fit(texts, some(y, 10)).groups_ is None

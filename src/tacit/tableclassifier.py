@@ -47,7 +47,8 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
     How columns are seen and weighed is settled by hidden labels: 5 times a fifth of the labelled
     rows takes no part, and that is chosen under which their labels are most probable. Rows without
     a label are used if that helps; `unlabeled_help_` says what came of it. Where no class has two
-    labels, none can be hidden: then what is usual is done (below).
+    labels, none can be hidden: then what is usual is done (below), and so it is if fewer than 40
+    are hidden, some rows have no label and there are no texts.
 
     Parameters
     ----------
@@ -76,9 +77,9 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         component, those of a class one after the other.
     unlabeled_weight : float or "auto", default="auto"
         Weight of each row of whose label nothing is known; 0 leaves them out of the fit. "auto" is
-        0, 0.1 or 1; 0.1 if no label can be hidden, or there are only those of words. Unless it is
-        "auto", the columns beside texts are seen as usual: alpha is 1, numbers are in bins and
-        classes have one component where those are "auto", and `temperature_` is 1.
+        0, 0.1 or 1; 0.1 if no label, or few, can be hidden, or there are only those of words.
+        Unless it is "auto", the columns beside texts are seen as usual: alpha is 1, numbers are in
+        bins and classes have one component where those are "auto", and `temperature_` is 1.
     %(em_parameters)s
 
     Attributes

@@ -61,10 +61,15 @@ def main() -> None:
         ),
         "words": tacit.TableClassifier(kinds={"text": "text"}, word_labels={"goal": "sport"}),
         "alike": tacit.TableClassifier(kinds={"text": "text"}, random_state=0),
+        "mixtures": tacit.TableClassifier(kinds={"text": "out"}, random_state=0),
     }.items():
         keep("table" if name == "groups" else name, model.fit(TABLE, labels), rows)
     texts = tacit.TextClassifier(components_per_class=2).fit(TABLE["text"], labels)
     keep("texts", texts, TABLE["text"][:4])
+    grouped = tacit.TextClassifier(random_state=0).fit(
+        TABLE["text"], ["sport", "music", *[None] * 16]
+    )
+    keep("groups", grouped, TABLE["text"][:4])
     path.write_text(json.dumps(expected, indent=1) + "\n")
 
 
