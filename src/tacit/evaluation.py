@@ -250,10 +250,11 @@ class Judged:
         expected: Array,
         scale: Array,
         shares: Array | None = None,
+        learn: bool = True,
     ) -> Weighed:
         """Return a pool of some models (see `tacit.pooling.learn`).
 
-        Without `shares` rows count alike, and what the models say is log p(x | y), to which the
+        Unless there is something to `learn`, weights are those expected. Without `shares` rows count alike, and what the models say is log p(x | y), to which the
         shares of the hidden labels are added. How good the pool is, is said by weights that were
         learnt without the rows they are used on.
         """
@@ -264,6 +265,8 @@ class Judged:
         before = np.broadcast_to(before if self.before is None else self.before, said.shape[:2])
 
         def learnt(rows: npt.NDArray[np.bool_]) -> Array:
+            if not learn:
+                return np.asarray((expected / scale)[chosen])
             given = expected[chosen], scale[chosen], counts[rows], before[rows]
             return pooling.learn(said[rows], self.truth[rows], *given)
 

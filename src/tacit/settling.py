@@ -179,7 +179,7 @@ def _usual(
     untried = usual._replace(unlabeled_weight=UNTRIED)
     if not tells:
         return Settled(untried, UnlabeledHelp(None, None, UNTRIED), doubt, even, groups)
-    without, found = trial(usual), trial(untried, grouped)
+    without, found = trial(usual, learn=False), trial(untried, grouped, learn=False)
     used = not without.beats(found, MARGIN)
     chosen, groups = (untried, groups) if used else (usual, None)
     told = UnlabeledHelp(without.evaluation, found.evaluation, chosen.unlabeled_weight)
@@ -223,11 +223,16 @@ class Trial:
         return judged is not None and hidden and judged.covers(self.shares)
 
     def __call__(
-        self, setting: Setting, grouped: bool = False, supervised: bool = False
+        self,
+        setting: Setting,
+        grouped: bool = False,
+        supervised: bool = False,
+        learn: bool = True,
     ) -> Weighed:
         """Return how good a setting is, beside what groups of rows say, if they do, and texts.
 
-        If `supervised`, texts say what labelled ones alone have taught them.
+        If `supervised`, texts say what labelled ones alone have taught them; unless there is
+        something to `learn`, weights are those that are expected.
         """
         judged = self._judge(setting)
         assert judged is not None
@@ -243,7 +248,7 @@ class Trial:
         if grouped:
             scale[-1] /= LEAD
         judged = replace(judged, joints=np.concatenate(joints, axis=2))
-        return judged.pooled(one > 0, one, scale, self.shares)
+        return judged.pooled(one > 0, one, scale, self.shares, learn)
 
     def look(self, X: Prepared) -> None:
         """Find groups of rows, what they say of hidden ones, and which classes they lean to.
