@@ -254,9 +254,9 @@ class Judged:
     ) -> Weighed:
         """Return a pool of some models (see `tacit.pooling.learn`).
 
-        Unless there is something to `learn`, weights are those expected. Without `shares` rows count alike, and what the models say is log p(x | y), to which the
+        Without `shares` rows count alike, and what the models say is log p(x | y), to which the
         shares of the hidden labels are added. How good the pool is, is said by weights that were
-        learnt without the rows they are used on.
+        learnt without the rows they are used on; or by those expected, if none are to `learn`.
         """
         said, K = self.joints[:, :, chosen], self.joints.shape[1]
         counts, before = np.ones(len(said)), np.log(self.shares)
