@@ -68,6 +68,8 @@ VIEWS = {
 }
 # How much groups of texts count in the pool before anything is known.
 GROUPED = 0.7
+# The same where nothing can be hidden, as a part of what each of the models counts.
+UNTAUGHT = 0.25
 # Groups that there must be for each class: if these are many, EM finds topics enough by itself.
 PER_CLASS = 4
 # With one label a class nothing can be hidden. Then one view guesses: the first in which the
@@ -401,11 +403,12 @@ def _evenly(
     told: UnlabeledHelp,
     lesson: Lesson[TextGroups] | None,
 ) -> Found:
-    """Pool members and groups alike, of which nothing else is known."""
+    """Pool members alike, of which nothing else is known, and groups, which count for less."""
     joints, groups = joints_of(members, task.sample), None if lesson is None else lesson.taught()
     if groups is not None:
         joints = np.append(joints, groups.evidence(task.sample)[:, :, None], axis=2)
-    weights = 1.0 / (joints.shape[2] * spreads(joints))
+    part = np.append(np.ones(len(members)), [] if groups is None else UNTAUGHT)
+    weights = part / (part.sum() * spreads(joints))
     pool = Pool(weights[: len(members)], np.zeros(task.n_classes))
     if groups is not None:
         groups = replace(groups, weight=float(weights[-1]))
