@@ -207,3 +207,43 @@ def test_few_hidden_labels_do_not_decide():
     assert model.groups_.weight == 2.0
     assert model.unlabeled_weight_ == model.unlabeled_help_.weight == 0.1
     assert model.unlabeled_help_.em.rows == model.unlabeled_help_.supervised.rows == 30
+
+
+def test_one_value_far_out_does_not_hide_where_the_others_lie():
+    rng = np.random.default_rng(0)
+    place = rng.integers(0, 3, (900, 2))
+    x = place + rng.normal(0.0, 0.15, (900, 2))
+    x[777, 0] = -99999.0
+    y = np.array(["black", "white"])[place.sum(axis=1) % 2]
+    X = {"x": x[:, 0].tolist(), "y": x[:, 1].tolist()}
+    model = tacit.TableClassifier(random_state=0).fit(X, hidden(y, 60))
+    assert (model.transduction_ == y)[60:].mean() > 0.9
+
+
+def test_a_row_without_cells_is_explained(fitted):
+    X, _, model = fitted
+    row = dict.fromkeys(X)
+    p = model.predict_proba({name: [None] for name in X})[0]
+    found = model.explain(row)
+    assert found.terms == ()
+    assert found.log_odds == pytest.approx(np.log(p.max() / p.min()))
+
+
+def test_numbers_of_rows_without_weight_are_none():
+    """The only numbers are in rows of no weight: groups see bins alone."""
+    rng = np.random.default_rng(0)
+    X = {"a": [None] * 40 + rng.normal(size=20).tolist(), "b": rng.choice(list("xyz"), 60).tolist()}
+    X["c"] = rng.choice(list("uv"), 60).tolist()
+    weight = np.where(np.arange(60) < 40, 1.0, 0.0)
+    model = tacit.TableClassifier(random_state=0).fit(X, ["p", "q"] * 5 + [None] * 50, weight)
+    assert np.isfinite(model.predict_proba(X)).all()
+    assert {mixture.numbers for mixture in model.groups_.mixtures} == {"bins"}
+    family = tacit.families.Gaussian(shared=True).bind(np.array([[1.0], [2.0]]))
+    found = family.maximize(family.count(family.encode(np.array([[np.nan]])), np.ones((1, 2))))
+    assert np.isfinite(found.variance).all()
+
+
+def test_more_classes_than_groups_have_none():
+    X, _ = table()
+    many = np.array([f"class {i % 60}" for i in range(600)])
+    assert tacit.TableClassifier(random_state=0).fit(X, hidden(many, 300)).groups_ is None

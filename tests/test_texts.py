@@ -508,3 +508,10 @@ def test_few_unlabelled_texts_or_many_classes_have_no_groups(grouped):
     many = np.array([f"{name} {i % 6}" for i, name in enumerate(y)])
     assert TextClassifier().fit(texts, some(many, 3)).groups_ is None
     assert TextClassifier(combination="pick").fit(texts, some(y, 10)).groups_ is None
+
+
+def test_rounding_is_no_spread():
+    """Models that hold the classes apart by nothing but their shares."""
+    priors = np.log([[0.3], [0.7]])
+    told = np.random.default_rng(0).normal(size=(50, 1, 1)) * 1e3
+    assert pooling.spreads(told + priors, priors)[0] == 1.0

@@ -7,8 +7,8 @@ of all rows find them (`tacit.TableMixture`); of which classes they are, the lab
 columns say the same several ways, log p(x, g) is divided by the root of their number: a row belongs
 a little to every group that is like it, and few labels reach far.
 
-One mixture is a matter of chance, so there are several, and p(g | x) is that of each by turns. Half
-of them see numbers in bins, which do not mind how these are distributed, half as they lie in their
+One mixture is a matter of chance, so there are several, and p(g | x) is the mean of theirs. Half of
+them see numbers in bins, which do not mind how these are distributed, half as they lie in their
 range, which knows how far apart they are.
 
 What groups of texts are is said in `tacit.textgroups`; what both share is here.
@@ -35,7 +35,17 @@ from tacit.mixtures import TableMixture
 from tacit.numerics import Array, log, normalize
 from tacit.tabular import Group, Prepared
 
-__all__ = ["UNLABELED", "Alike", "Groups", "Leaning", "Lesson", "find", "fitted", "seeds"]
+__all__ = [
+    "UNLABELED",
+    "Alike",
+    "Groups",
+    "Leaning",
+    "Lesson",
+    "find",
+    "fitted",
+    "how_many",
+    "seeds",
+]
 
 # The share of rows without a label from which on groups are looked for.
 UNLABELED = 0.1
@@ -87,7 +97,7 @@ class Leaning(ABC):
         """Return what p(g | x) says for each class beyond its share, of shape (n, K)."""
         p = np.zeros((len(posterior), self.shares.shape[1]))
         for own, shares in zip(posterior.T, self.shares, strict=True):
-            p += own[:, None] * shares  # not by BLAS: the same bits for any number of rows
+            p += own[:, None] * shares  # not by BLAS, whose sums depend on how many rows there are
         return self.weight * log(p)
 
     def evidence(self, X: Any) -> Array:
@@ -201,14 +211,19 @@ class Groups(Leaning):
 
     def posterior(self, X: Prepared, rows: Any = slice(None)) -> Array:
         """Return p(g | x) of rows of a table, of shape (n, M)."""
-        seen = ((one, one._prepared(X, reset=False)[rows]) for one in self.mixtures)
+        used = [column.name for column in self.mixtures[0].columns_ if column.kind != "out"]
+        cells = {name: X.cells[name][rows] for name in used}
+        part = replace(X, cells=cells, texts={}, blocks=())
+        seen = ((one, one._prepared(part, reset=False)) for one in self.mixtures)
         return self.averaged(one.predict_joint_log_proba(own) for one, own in seen)
 
     def terms(self, X: Prepared) -> tuple[Array, list[tuple[str, str, Array]]]:
         """Return what is said of each class before a row is seen, and by each of its cells."""
         said = [one._terms(one._prepared(X, reset=False)) for one in self.mixtures]
-        logs = ((prior, np.array([own for _, _, own in cells])) for prior, cells in said)
-        before, each = self.blended(logs)
+        before, each = self.blended(
+            (prior, np.array([own for _, _, own in cells]).reshape(-1, len(prior)))
+            for prior, cells in said
+        )
         pairs = zip(said, each, strict=True)
         return before, [
             (column, value, own)
@@ -231,6 +246,11 @@ def fitted(mixture: Any, X: Any, weight: Array) -> Any:
         return mixture.fit(X, sample_weight=weight)
 
 
+def how_many(n: int) -> int:
+    """Return how many groups n rows are taken for."""
+    return min(int(np.ceil(BY_ROOT * np.sqrt(n))), MOST_GROUPS, n)
+
+
 def find(
     X: Prepared, rows: npt.NDArray[np.intp], weight: Array, random_state: Any, n_jobs: int | None
 ) -> Groups:
@@ -239,8 +259,9 @@ def find(
     columns = tuple(sorted((c for c in X.columns if c.vectorizer is None), key=lambda c: c.name))
     cells = {column.name: X.cells[column.name][rows] for column in columns if column.kind != "out"}
     table = replace(X, columns=columns, cells=cells, texts={}, blocks=())
-    M = min(int(np.ceil(BY_ROOT * np.sqrt(len(rows)))), MOST_GROUPS, len(rows))
-    ways = ("bins", "normal") if any(c.kind == "number" for c in columns) else ("bins",)
+    M = how_many(len(rows))
+    numbers = [cells[column.name] for column in columns if column.kind == "number"]
+    ways = ("bins", "normal") if any((~np.isnan(own)).any() for own in numbers) else ("bins",)
     found = []
     for i, seed in enumerate(seeds(random_state, MIXTURES)):
         settings: dict[str, Any] = {"max_iter": ROUNDS, "n_init": 1, "n_jobs": n_jobs}

@@ -62,15 +62,18 @@ class Pool:
         return normalize(self.joint(joints))[0]
 
 
-def spreads(joints: Array) -> Array:
+def spreads(joints: Array, priors: Array | float = 0.0) -> Array:
     """Return how far the classes are apart in each model's log p(x, y), on average over rows.
+
+    `priors`, of shape (K, C), are taken off before.
 
     Examples
     --------
     >>> spreads(np.array([[[0.0, 0.0], [2.0, 10.0]]]))
     array([1., 5.])
     """
-    spread, size = joints.std(axis=1).mean(axis=0), np.abs(joints).mean(axis=(0, 1))
+    spread = (joints - priors).std(axis=1).mean(axis=0)
+    size = (np.abs(joints) + np.abs(priors)).mean(axis=(0, 1))
     return np.where(spread > ROUNDING * size, spread, 1.0)
 
 

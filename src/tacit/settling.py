@@ -19,7 +19,7 @@ from tacit.evaluation import (
     folds,
     without_rows,
 )
-from tacit.groups import UNLABELED, Groups, Lesson, find
+from tacit.groups import UNLABELED, Groups, Lesson, find, how_many
 from tacit.labels import Labels
 from tacit.numerics import Array
 from tacit.tabular import Prepared
@@ -121,11 +121,12 @@ def settle(
     trial = Trial(classifier, tables, labels, weight, doubt)
     told, among = None, float(weight[labels.unknown].sum() / max(weight.sum(), 1e-300))
     grouped = bool(more) and len(others) > 1 and among >= UNLABELED
+    grouped &= len(labels.classes) <= how_many(int((trial.weight > 0).sum()))
     if grouped:
         trial.look(X)
     tells = trial.tells(settings[0])
     if not tells or (unknown and not texts and sum(map(len, trial.held)) < ENOUGH):
-        return _usual(trial, usual, doubt, even, unknown, tells, grouped)
+        return _usual(trial, usual, even, unknown, tells)
     tried = [trial(setting) for setting in settings]
     better = [place for place, one in enumerate(tried) if one.beats(tried[0], MARGIN)]
     place = min(better, key=lambda place: tried[place].loss, default=0)
@@ -164,22 +165,16 @@ def settle(
 
 
 def _usual(
-    trial: Trial,
-    usual: Setting,
-    doubt: float,
-    even: dict[str, float],
-    unknown: bool,
-    tells: bool,
-    grouped: bool,
+    trial: Trial, usual: Setting, even: dict[str, float], unknown: bool, tells: bool
 ) -> Settled:
     """Settle for what is usual, with rows without a label unless few hidden labels forbid it."""
-    groups = trial.groups and replace(trial.groups, weight=LEAD)
+    groups, doubt = trial.groups and replace(trial.groups, weight=LEAD), trial.doubt
     if not unknown:
         return Settled(usual, None, doubt, even, groups)
     untried = usual._replace(unlabeled_weight=UNTRIED)
     if not tells:
         return Settled(untried, UnlabeledHelp(None, None, UNTRIED), doubt, even, groups)
-    without, found = trial(usual, learn=False), trial(untried, grouped, learn=False)
+    without, found = trial(usual, learn=False), trial(untried, groups is not None, learn=False)
     used = not without.beats(found, MARGIN)
     chosen, groups = (untried, groups) if used else (usual, None)
     told = UnlabeledHelp(without.evaluation, found.evaluation, chosen.unlabeled_weight)

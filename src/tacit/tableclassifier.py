@@ -77,7 +77,8 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         component, those of a class one after the other.
     unlabeled_weight : float or "auto", default="auto"
         Weight of each row of whose label nothing is known; 0 leaves them out of the fit. "auto" is
-        0, 0.1 or 1; 0.1 if no label, or few, can be hidden, or there are only those of words.
+        0, 0.1 or 1; 0.1 if no label can be hidden, or there are only those of words, or if few can
+        be hidden, unless these speak against it.
         Unless it is "auto", the columns beside texts are seen as usual: alpha is 1, numbers are in
         bins and classes have one component where those are "auto", and `temperature_` is 1.
     %(em_parameters)s
@@ -94,7 +95,8 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
     temperature_ : float
         By which the log-odds of the other columns are divided, so that probabilities are right
         where labels were hidden: naive Bayes is too sure of itself where columns hang together. If
-        no label can be hidden, it is what is expected, the root of the number of columns.
+        no label can be hidden, or few (above), it is what is expected, the root of the number of
+        columns.
     alpha_ : float
         The smoothing of categories: 1, 0.1, 0.01 or 0.001 if `alpha` is "auto".
     components_per_class_ : int
@@ -120,13 +122,13 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
     >>> model.transduction_.tolist()
     ['sport', 'music', 'sport', 'music']
     >>> print(model.explain({"text": "a goal for the violin", "minutes": 50}, "music"))
-    music (probability 0.585) rather than sport
-      before              +0.002
-      text goal           -0.745
-      text violin         +0.671
+    music (probability 0.575) rather than sport
+      before              -0.007
+      text goal           -0.779
+      text violin         +0.678
       minutes below 70    +0.497
-      text the            -0.082
-      together            +0.342
+      text the            -0.086
+      together            +0.304
     """
 
     alpha: Any = "auto"

@@ -33,7 +33,7 @@ from tacit.supervision import Scores
 from tacit.text import CountVectorizer
 from tacit.textgroups import TextGroups
 from tacit.validation import check_weight
-from tacit.views import SAID, Learner, Member, Task, distributions, joints_of
+from tacit.views import SAID, Learner, Member, Task, distributions, pooled_joint
 
 __all__ = ["Member", "TextClassifier"]
 
@@ -229,8 +229,7 @@ class TextClassifier(Scores, BaseEstimator):
             return self._pooled_joint(self.vectorizer_.transform(X))
 
     def _pooled_joint(self, counts: Any) -> Array:
-        joint = self.pool_.joint(joints_of(self.members_, counts))
-        return joint if self.groups_ is None else joint + self.groups_.evidence(counts)
+        return pooled_joint(self.members_, self.pool_, self.groups_, counts)
 
     @property
     def _log_shares(self) -> Array:
@@ -337,18 +336,16 @@ class TextClassifier(Scores, BaseEstimator):
     def _terms(self, counts: Any) -> tuple[Array, list[tuple[str, Array]]]:
         """Return what is said of the classes before a text is seen, and what each word adds."""
         log_prior, said = self.pool_.shift.copy(), dict[int, Array]()
-        for member, weight in zip(self.members_, self.pool_.weights, strict=True):
-            row = member.weights.transform(counts)
-            before, own = member.terms(row)
+        each: list[tuple[Member | TextGroups, float]] = list(
+            zip(self.members_, self.pool_.weights.tolist(), strict=True)
+        )
+        each += [] if self.groups_ is None else [(self.groups_, 1.0)]
+        for part, weight in each:
+            row = part.weights.transform(counts)
+            before, own = part.terms(row)
             log_prior += weight * before
-            for column, logs in zip(member.weights.columns_[row.indices], own, strict=True):
+            for column, logs in zip(part.weights.columns_[row.indices], own, strict=True):
                 said[column] = said.get(column, 0.0) + weight * logs
-        if self.groups_ is not None:
-            row = self.groups_.weights.transform(counts)
-            before, own = self.groups_.terms(row)
-            log_prior += before
-            for column, logs in zip(self.groups_.weights.columns_[row.indices], own, strict=True):
-                said[column] = said.get(column, 0.0) + logs
         words = self.vectorizer_.get_feature_names_out()
         return log_prior, [(str(words[column]), logs) for column, logs in said.items()]
 

@@ -25,7 +25,7 @@ from tacit.pooling import Pool, spreads
 from tacit.textgroups import GROUPS, TextGroups, find
 from tacit.weighting import TermWeights
 
-__all__ = ["SAID", "Found", "Hidden", "Learner", "Member", "Task", "distributions", "joints_of"]
+__all__ = ["SAID", "Found", "Hidden", "Learner", "Member", "Task", "distributions", "pooled_joint"]
 
 
 class View(NamedTuple):
@@ -208,8 +208,7 @@ class Found(NamedTuple):
 
     def joint(self, counts: Any) -> Array:
         """Return the pooled log p(x, y), up to a constant."""
-        joint = self.pool.joint(joints_of(self.members, counts))
-        return joint if self.groups is None else joint + self.groups.evidence(counts)
+        return pooled_joint(self.members, self.pool, self.groups, counts)
 
     def beats(self, other: Found) -> bool:
         """Return whether hidden labels are clearly more probable than another finds."""
@@ -347,15 +346,15 @@ class Learner:
         members = tuple(member for member, _ in self._fits(task, VIEWS))
         own = np.array([member.supervised for member in members])
         alone = bool(own.all())
-        joints, lesson = joints_of(members, task.sample), self._lesson(task)
+        lesson = self._lesson(task)
+        groups = None if lesson is None else lesson.taught()
+        joints = joints_of(members, task.sample, groups)
         priors = np.stack([member.log_shares for member in members], axis=1)
         likely = np.array([VIEWS[member.view].expected for member in members])
-        groups = None if lesson is None else lesson.taught()
         if groups is not None:  # one more in the pool, which says nothing of shares
-            joints = np.append(joints, groups.evidence(task.sample)[:, :, None], axis=2)
             priors = np.append(priors, np.zeros((task.n_classes, 1)), axis=1)
             likely, own = np.append(likely, GROUPED), np.append(own, False)
-        scale = spreads(joints - priors)
+        scale = spreads(joints, priors)
         expected = likely * (alone | ~own)
         shares = Pool(expected / scale, np.zeros(task.n_classes)).posterior(joints).mean(axis=0)
         if not judged.covers(shares):
@@ -392,9 +391,18 @@ class Learner:
         return Found(kept, pool, told, chosen.evaluation, hidden, groups)
 
 
-def joints_of(members: tuple[Member, ...], counts: Any) -> Array:
-    """Return log p(x, y) by each member, (n, K, C)."""
-    return np.stack([member.joint(counts) for member in members], axis=2)
+def joints_of(members: tuple[Member, ...], counts: Any, groups: TextGroups | None = None) -> Array:
+    """Return log p(x, y) by each member, (n, K, C), and behind them what groups say, if any do."""
+    joints = [member.joint(counts) for member in members]
+    return np.stack(joints if groups is None else [*joints, groups.evidence(counts)], axis=2)
+
+
+def pooled_joint(
+    members: tuple[Member, ...], pool: Pool, groups: TextGroups | None, counts: Any
+) -> Array:
+    """Return the pooled log p(x, y), up to a constant."""
+    joint = pool.joint(joints_of(members, counts))
+    return joint if groups is None else joint + groups.evidence(counts)
 
 
 def _evenly(
@@ -404,9 +412,8 @@ def _evenly(
     lesson: Lesson[TextGroups] | None,
 ) -> Found:
     """Pool members alike, of which nothing else is known, and groups, which count for less."""
-    joints, groups = joints_of(members, task.sample), None if lesson is None else lesson.taught()
-    if groups is not None:
-        joints = np.append(joints, groups.evidence(task.sample)[:, :, None], axis=2)
+    groups = None if lesson is None else lesson.taught()
+    joints = joints_of(members, task.sample, groups)
     part = np.append(np.ones(len(members)), [] if groups is None else UNTAUGHT)
     weights = part / (part.sum() * spreads(joints))
     pool = Pool(weights[: len(members)], np.zeros(task.n_classes))

@@ -29,6 +29,8 @@ SAMPLE = 1024
 NEAR = 10.0
 
 EPS = float(np.finfo(np.float64).eps)
+# How far out a value may lie, in widths of the middle half, before it is brought back.
+FAR = 3.0
 # The least variance that is shared, as a part of the squared range.
 NARROWEST = 1e-4
 # Variances below this have inverses that overflow once they are multiplied.
@@ -168,6 +170,9 @@ class Gaussian(Normal):
     shared : bool
         Whether all classes and features share one variance, in units of the squared range of each
         feature in all rows: then a class is a place, as in k-means.
+    fence : ndarray of shape (2, d), optional
+        If `shared`, what smaller and larger values are taken for, set by `bind`: no value is
+        further from the middle half of its feature than three times as far as that is wide.
 
     Examples
     --------
@@ -179,18 +184,27 @@ class Gaussian(Normal):
 
     prior_rows: float = 0.0
     shared: bool = False
+    fence: Any = None
 
     def bind(self, X: Any) -> Self:
         """Find the pilot, the spread and the noise; the spread by the range if it is shared."""
-        found = super().bind(X)
         if not self.shared:
-            return found
-        cells = self.encode(X)
-        there = np.ones(cells.values.shape, bool) if cells.observed is None else cells.observed
-        most = np.max(cells.values, axis=0, initial=-LARGEST, where=there)
-        least = np.min(cells.values, axis=0, initial=LARGEST, where=there)
-        spread = np.where(most > least, most - least, 1.0) ** 2
+            return super().bind(X)
+        fence = _fence(super().encode(X))
+        found = super(Gaussian, replace(self, fence=fence)).bind(X)
+        spread = np.where(fence[1] > fence[0], fence[1] - fence[0], 1.0) ** 2
         return replace(found, noise=0.0, spread=np.maximum(spread, LEAST / NARROWEST))
+
+    def adopt(self, other: Self) -> Self:
+        """Take the constants of the data from another family."""
+        return replace(super().adopt(other), fence=other.fence)
+
+    def encode(self, X: Any) -> Cells:
+        """Mark NaN as missing, and bring values that lie far out back to the fence."""
+        encoded = super().encode(X)
+        if self.fence is None:
+            return encoded
+        return replace(encoded, values=np.clip(encoded.values, *self.fence))
 
     def around(self, statistics: Moments) -> Self:
         """Sum around the means of the classes, unless they are near the pilot."""
@@ -270,7 +284,9 @@ class Gaussian(Normal):
         centre = ratio((n * mean).sum(axis=0), total, mean.mean(axis=0))
         mean = np.where(n > 0, mean, centre)
         if self.shared:
-            part = max(float((within / self.spread).sum() / n.sum()), NARROWEST)
+            seen = n.sum()
+            part = float((within / self.spread).sum() / seen) if seen > 0 else 1.0
+            part = max(part, NARROWEST)
             return Params(mean, np.repeat(part * self.spread[None, :], len(mean), axis=0))
         everywhere = ratio((within + n * (mean - centre) ** 2).sum(axis=0), total, 1.0)
         if self.prior_rows:
@@ -330,6 +346,8 @@ class Gaussian(Normal):
         super().check(statistics, K, d)
         check_is(statistics, Moments)
         check_array("prior_rows", np.asarray(self.prior_rows, dtype=np.float64), (), least=0.0)
+        if self.shared:
+            check_array("fence", self.fence, (2, d), least=-LARGEST, most=LARGEST)
         check_array("weight", statistics.weight, (K, d), least=0.0)
         for name in ("pilot", "sums", "squares"):
             check_array(name, getattr(statistics, name), (K, d))
@@ -338,6 +356,19 @@ class Gaussian(Normal):
         """Check that the means are no larger than values can be, and the variances positive."""
         check_array("mean", params.mean, params.mean.shape, least=-LARGEST, most=LARGEST)
         check_array("variance", params.variance, params.mean.shape, least=LEAST)
+
+
+def _fence(X: Cells) -> Array:
+    """Return the least and the largest value of each column, without those that lie far out."""
+    values = X.values if X.observed is None else np.where(X.observed, X.values, np.nan)
+    fence = np.tile([[0.0], [1.0]], values.shape[1])
+    for j, column in enumerate(values.T):
+        there = column[~np.isnan(column)]
+        if len(there):
+            least, low, high, most = np.quantile(there, (0.0, 0.25, 0.75, 1.0))
+            far = FAR * (high - low) or np.inf
+            fence[:, j] = max(least, low - far), min(most, high + far)
+    return fence
 
 
 def n_observed(X: Cells) -> Array:

@@ -223,7 +223,7 @@ RECORDS: dict[str, Record] = {
     "CategoricalCounts": plain(categorical.Counts),
     "Multinomial": plain(families.Multinomial),
     "MultinomialCounts": plain(multinomial.Counts),
-    "Gaussian": plain(families.Gaussian, later=("prior_rows", "shared")),
+    "Gaussian": plain(families.Gaussian, later=("prior_rows", "shared", "fence")),
     "GaussianMoments": plain(gaussian.Moments),
     "Discriminant": plain(families.Discriminant),
     "DiscriminantMoments": plain(discriminant.Moments),
