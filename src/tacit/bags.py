@@ -288,9 +288,8 @@ def by_column(counts: Array) -> Array:
     """Return a table of shape (K, d) with a line for each column, as the kernels keep it."""
     if counts.T.flags.c_contiguous:
         return counts.T
-    kernels = engine.native()
+    kernels, out = engine.native(), np.empty(counts.shape[::-1])
     assert kernels is not None
-    out: Array = engine.empty(counts.shape[::-1])
     kernels.by_column(counts.T, out, engine.threads(4 * counts.size))
     return out
 

@@ -6,7 +6,6 @@ number of threads.
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +17,6 @@ from types import ModuleType
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-import numpy.typing as npt
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
@@ -27,7 +25,6 @@ __all__ = [
     "Wanted",
     "add",
     "distinct",
-    "empty",
     "expect",
     "has_duplicates",
     "kernel_threads",
@@ -145,30 +142,6 @@ def kernel_threads(n_jobs: int | None) -> Iterator[None]:
 def threads(work: int) -> int:
     """Return how many threads a kernel uses here for so many operations: few are done alone."""
     return max(1, min(_threads.get(), work // LEAST_WORK))
-
-
-# The size of large pages of memory, in bytes.
-LARGE_PAGE = 1 << 21
-
-
-def empty(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> Any:
-    """Return room for numbers; if it is much, it begins with a large page.
-
-    NumPy asks for large pages from 4 MB on. But where an array lies across their bounds, it begins
-    and ends with hundreds of small ones, each of which the system has to fetch: of 8 MB that
-    takes three times as long.
-
-    Examples
-    --------
-    >>> empty((1000, 1000)).shape, empty((1000, 1000)).ctypes.data % LARGE_PAGE
-    ((1000, 1000), 0)
-    """
-    size, width = math.prod(shape), np.dtype(dtype).itemsize
-    if size * width < 2 * LARGE_PAGE:
-        return np.empty(shape, dtype)
-    room = np.empty(size + LARGE_PAGE // width, dtype)
-    first = -room.ctypes.data % LARGE_PAGE // width
-    return room[first : first + size].reshape(shape)
 
 
 def _places(matrix: Any) -> tuple[Any, Any]:
@@ -370,7 +343,7 @@ def tally(labels: Any, matrix: Any) -> tuple[Any, Any]:
     if kernels is None:
         counts = (labels.T.tocsr() @ matrix).toarray()
         return counts, counts.sum(axis=1)
-    counts, totals = empty((labels.shape[1], matrix.shape[1])), np.empty(labels.shape[1])
+    counts, totals = np.empty((labels.shape[1], matrix.shape[1])), np.empty(labels.shape[1])
     given = labels.indptr.astype(np.int64), labels.indices.astype(np.int64), labels.data
     kernels.tally(*arrays(matrix), *given, counts, totals, threads(len(matrix.data)))
     return counts, totals

@@ -57,7 +57,7 @@ class Params(Ratios):
             totals = self.counts + zeros + 2.0 * self.alpha
             p = ratio(self.counts + self.alpha, totals, 0.5)
             return Logs(log(p), log(ratio(zeros + self.alpha, totals, 0.5)))
-        tables = engine.empty((d, K)), engine.empty((d, K))
+        tables = np.empty((d, K)), np.empty((d, K))
         pieces = self.counts.T, None if given is None else by_column(given)
         seen, alpha = np.ascontiguousarray(self.seen[:, 0]), np.atleast_1d(self.alpha)
         threads = engine.threads(32 * K * d)
@@ -147,8 +147,7 @@ class Bernoulli(Linear):
         if self.binarize is None:
             X = _check_binary(X)
         elif sparse.issparse(X) and self._keeps_all(X.data):
-            ones = engine.empty((len(X.data),), np.float32)  # the structure stays as it is
-            ones.fill(1.0)
+            ones = np.ones(len(X.data), np.float32)  # the structure stays as it is
             return Bags(type(X)((ones, X.indices, X.indptr), shape=X.shape, copy=False))
         elif sparse.issparse(X):
             X = binarize(X, threshold=self.binarize)

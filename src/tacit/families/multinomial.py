@@ -42,7 +42,7 @@ class Params(Ratios):
         if kernels is None:
             totals = np.exp(self.log_totals)[:, None]
             return Logs(log(ratio(self.counts + self.alpha, totals, 1.0 / d)))
-        table = engine.empty((d, K))
+        table = np.empty((d, K))
         pieces = self.counts.T, np.atleast_1d(self.alpha), self.log_totals
         density, score = kernels.log_shares(*pieces, table, engine.threads(16 * K * d))
         return Logs(table.T, None, density, score)
