@@ -70,7 +70,7 @@ VIEWS = {
 GROUPED = 0.7
 # The same where nothing can be hidden, as a part of what each of the models counts.
 UNTAUGHT = 0.25
-# Groups that there must be for each class: if these are many, EM finds topics enough by itself.
+# Groups that there must be for each class. Fewer say little, and more take too long.
 PER_CLASS = 4
 # With one label a class nothing can be hidden. Then one view guesses: the first in which the
 # labelled texts, read as if they had no label, get their label, up to so many nats on average.
@@ -300,10 +300,10 @@ class Learner:
 
     def _judged(self, task: Task) -> Judged | None:
         """Hide labels, fold by fold; None if no label can be hidden."""
-        codes, joints, truth, lesson = task.hideable, [], [], None
+        codes, joints, truth = task.hideable, [], []
         for held in folds(codes, N_FOLDS):
             said = [member.told(joint) for member, joint in self._fits(task, VIEWS, held)]
-            lesson = lesson or self._lesson(task)
+            lesson = self._lesson(task)
             said += [] if lesson is None else [lesson.said(held)]
             joints.append(np.stack(said, axis=2))
             truth.append(codes[held])

@@ -191,7 +191,7 @@ class Gaussian(Normal):
         if not self.shared:
             return super().bind(X)
         fence = _fence(super().encode(X))
-        found = super(Gaussian, replace(self, fence=fence)).bind(X)
+        found = Normal.bind(replace(self, fence=fence), X)
         spread = np.where(fence[1] > fence[0], fence[1] - fence[0], 1.0) ** 2
         return replace(found, noise=0.0, spread=np.maximum(spread, LEAST / NARROWEST))
 
