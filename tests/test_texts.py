@@ -147,7 +147,7 @@ def test_one_label_a_class_is_guessed_and_the_guesses_are_learnt():
 def test_what_is_clearly_better():
     said = np.zeros((20, 2))
     flat, better, lucky = (
-        Weighed(np.ones(1), Evaluation.of(said + 0.5, np.zeros(20, int)), losses, said)
+        Weighed(np.ones(1), Evaluation.of(said + 0.5, np.zeros(20, int)), losses, said, np.ones(20))
         for losses in (np.ones(20), np.tile([0.7, 0.9], 10), np.r_[0.0, np.full(19, 1.02)])
     )
     assert better.beats(flat)

@@ -44,6 +44,9 @@ MOST = 700.0
 DOUBT = 0.05
 # Hidden labels decide if their classes make up so much of all rows.
 COVERED = 0.8
+# Hidden labels from which on they decide what changes much: of fewer, what they speak for is more
+# often chance than not.
+ENOUGH = 40
 
 
 @dataclass(frozen=True)
@@ -174,13 +177,21 @@ def bounded(joints: Array) -> Array:
 class Weighed(NamedTuple):
     """The weights of pooled models, how good they are, and by what loss of rows they compare.
 
-    `posterior` is what the pool says of each hidden row, with weights that do not know its fold.
+    `posterior` is what the pool says of each hidden row, with weights that do not know its fold,
+    and `counts` is what each counts.
     """
 
     weights: Array
     evaluation: Evaluation
     losses: Array
     posterior: Array
+    counts: Array
+
+    @classmethod
+    def of(cls, weights: Array, p: Array, truth: npt.NDArray[np.intp], counts: Array) -> Weighed:
+        """Return how good weights are by which hidden rows have these probabilities."""
+        right = (1 - DOUBT) * p[np.arange(len(p)), truth] + DOUBT / p.shape[1]
+        return cls(weights, Evaluation.of(p, truth), -counts * np.log(right), p, counts)
 
     @property
     def loss(self) -> float:
@@ -276,8 +287,7 @@ class Judged:
         for fold in range(int(self.fold.max()) + 1):
             held = self.fold == fold
             p[held] = normalize(np.einsum("nkc,c->nk", said[held], learnt(~held)) + before[held])[0]
-        right = (1 - DOUBT) * p[np.arange(len(p)), self.truth] + DOUBT / K
-        return Weighed(weights, Evaluation.of(p, self.truth), -counts * np.log(right), p)
+        return Weighed.of(weights, p, self.truth, counts)
 
 
 def alone(classifier: Any, labels: Labels) -> Any:

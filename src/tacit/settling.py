@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tacit.corrections import TableCorrection, learn
 from tacit.evaluation import (
+    ENOUGH,
     MOST,
     N_FOLDS,
     Judged,
@@ -48,9 +50,6 @@ DOUBTED = 0.5
 MARGIN = 1.0
 # What groups of rows say is expected to count so much, in log-odds, beside the columns.
 LEAD = 2.0
-# Hidden labels from which on they decide where there are no texts: of fewer, what they speak for is
-# more often chance than not.
-ENOUGH = 40
 # Labels that there must be for each component, on average over the classes, before it is tried.
 PER_COMPONENT = 12
 
@@ -79,6 +78,8 @@ class Settled(NamedTuple):
         By which those of each text are multiplied.
     groups : Groups or None
         Groups of rows that say something of the classes, if they do.
+    correction : TableCorrection or None
+        What puts right what all these say.
     """
 
     setting: Setting
@@ -86,6 +87,7 @@ class Settled(NamedTuple):
     temperature: float
     text_weights: dict[str, float]
     groups: Groups | None = None
+    correction: TableCorrection | None = None
 
 
 def settle(
@@ -119,6 +121,8 @@ def settle(
     plain = replace(X, blocks=(*none, *X.blocks[len(texts) :]))
     tables = {cut: classifier._cut(plain, cut) for cut in bins}
     trial = Trial(classifier, tables, labels, weight, doubt)
+    if more:
+        trial.correct(X)
     told, among = None, float(weight[labels.unknown].sum() / max(weight.sum(), 1e-300))
     grouped = bool(more) and len(others) > 1 and among >= UNLABELED
     grouped &= len(labels.classes) <= how_many(int((trial.weight > 0).sum()))
@@ -149,19 +153,21 @@ def settle(
             chosen, best = settings[place], tried[place]
         elif components in more:
             break
+    pools, used = [best], bool(texts) or chosen.unlabeled_weight > 0 or grouped
     if unknown:
-        used = chosen.unlabeled_weight > 0 or grouped
-        without, other = (least[False], best) if used else (best, least[True])
-        if texts:
-            other = best
-            without = trial(chosen._replace(unlabeled_weight=0.0), supervised=True)
+        left = chosen._replace(unlabeled_weight=0.0)
+        pools.append(trial(left, supervised=True) if texts else least[not used])
+    correction, pools = trial.corrected(*pools)
+    if unknown:
+        without, other = pools[::-1] if used else pools
         given = [chosen.unlabeled_weight, float(grouped)]
         given += [text.unlabeled_help_.weight for text in texts]
         told = UnlabeledHelp(without.evaluation, other.evaluation, max(given))
     # Naive Bayes is too sure of itself, never too modest.
     temperature, by = 1.0 / min(float(best.weights[0]), 1.0), best.weights[1:].tolist()
     groups = replace(trial.groups, weight=by.pop()) if grouped and trial.groups else None
-    return Settled(chosen, told, temperature, dict(zip(even, by, strict=True)), groups)
+    text_weights = dict(zip(even, by, strict=True))
+    return Settled(chosen, told, temperature, text_weights, groups, correction)
 
 
 def _usual(
@@ -177,8 +183,10 @@ def _usual(
     without, found = trial(usual, learn=False), trial(untried, groups is not None, learn=False)
     used = not without.beats(found, MARGIN)
     chosen, groups = (untried, groups) if used else (usual, None)
+    correction, pools = trial.corrected(*((found, without) if used else (without, found)))
+    without, found = pools[::-1] if used else pools
     told = UnlabeledHelp(without.evaluation, found.evaluation, chosen.unlabeled_weight)
-    return Settled(chosen, told, doubt, even, groups)
+    return Settled(chosen, told, doubt, even, groups, correction)
 
 
 class Trial:
@@ -194,6 +202,7 @@ class Trial:
     ) -> None:
         self.doubt = doubt
         self.groups: Groups | None = None
+        self.correction: TableCorrection | None = None
         self.quick = alone(classifier, labels).set_params(
             tol=max(classifier.tol, 1e-3), warm_start=False, word_labels=None, init="labels"
         )
@@ -260,6 +269,22 @@ class Trial:
         lesson = Lesson(found, known, self.codes[known], self.weight[known], seen, K)
         self.groups = lesson.taught()
         self.led = [np.empty((0, K)), *map(lesson.said, self.held)]
+
+    def correct(self, X: Prepared) -> None:
+        """Look at the cells of hidden rows for what puts right what is said of these."""
+        used = (c for c in X.columns if c.vectorizer is None and c.kind != "out")
+        columns = tuple(c for c in (c.cut(X.cells[c.name], True) for c in used) if c.values)
+        if columns and self.hidden:
+            self.correction = TableCorrection(np.empty((0, 0)), columns)
+            self.cells = self.correction.seen(X, np.concatenate(self.hidden))
+
+    def corrected(self, *pools: Weighed) -> tuple[TableCorrection | None, list[Weighed]]:
+        """Return what puts right what the first pool says, and how good all are put right."""
+        judged = next(iter(self.judged.values()))
+        if self.correction is None or judged is None:
+            return None, list(pools)
+        logs, found = learn(self.cells, judged, *pools)
+        return replace(self.correction, logs=logs), found
 
     def _judge(self, setting: Setting) -> Judged | None:
         """Return what is said of hidden rows, apart from what texts say."""

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from tacit import engine
 from tacit.columns import BESIDE, Column
 from tacit.components import ComponentClassifier, joined, log_of_parts, mean_of_parts
+from tacit.corrections import TableCorrection
 from tacit.evaluation import UnlabeledHelp
 from tacit.explain import Feature
 from tacit.families import Family, Gaussian, Given
@@ -73,8 +74,9 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         one, columns are independent, within the class they need not be. "auto" is 1, or 2, 3 or 5
         if there are a dozen labels for each. It also finds groups of rows that all classes share
         (`groups_`), if some rows have no label, and leaves them out again if hidden labels speak
-        against them. `class_count_` and `class_log_prior_` have an entry for each
-        component, those of a class one after the other.
+        against them, and what puts right what all of it gets wrong (`correction_`). `class_count_`
+        and `class_log_prior_` have an entry for each component, those of a class one after the
+        other.
     unlabeled_weight : float or "auto", default="auto"
         Weight of each row of whose label nothing is known; 0 leaves them out of the fit. "auto" is
         0, 0.1 or 1; 0.1 if no label can be hidden, or there are only those of words, or if few can
@@ -103,7 +105,9 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         The number of components that each class has.
     groups_ : Groups or None
         Groups of rows that are alike, found without labels, and the classes that they lean to.
-        `top_features` leaves them out.
+    correction_ : TableCorrection or None
+        What each cell adds to put right what all these get wrong, by hidden labels. `top_features`
+        leaves it and the groups out.
     unlabeled_weight_ : float
         The weight of rows without a label beside texts.
     label_name_ : str or None
@@ -149,6 +153,7 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         "alpha_": float,
         "unlabeled_weight_": float,
         "groups_": Groups | None,
+        "correction_": TableCorrection | None,
     }
     _beside: ClassVar[float] = BESIDE
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -263,7 +268,7 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
             return X, was if given == "auto" else float(given)
         for name in ("unlabeled_help_", "_cut_short"):  # what a fit before left
             self.__dict__.pop(name, None)
-        self.temperature_, self.groups_ = 1.0, None
+        self.temperature_, self.groups_, self.correction_ = 1.0, None, None
         self.alpha_ = 1.0 if self.alpha == "auto" else float(self.alpha)
         if self.word_labels and self.texts != "pooled":
             raise ValueError('word_labels need texts="pooled".')
@@ -284,6 +289,7 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
                 found = settle(self, X, labels, weight, Setting(*setting[:2], 0.0, parts), more)
                 setting, self.temperature_ = found.setting, found.temperature
                 self.text_weights_, self.groups_ = found.text_weights, found.groups
+                self.correction_ = found.correction
                 if found.help is not None:
                     self.unlabeled_help_ = found.help
                 X = self._cut(X, setting.bins)
@@ -305,8 +311,8 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         self, X: Prepared, labels: Labels, weight: Array, prior: Array | None
     ) -> tuple[Labels, Array | None, Any]:
         parts, prior, init = super()._spread(X, labels, weight, prior)
-        if self._grouped is not None and (parts.codes < 0).any():  # for `_distributions`
-            self._led = self._grouped.evidence(X)
+        if self._more and (parts.codes < 0).any():  # for `_distributions`
+            self._led = self._said_more(X)
         if self.texts_ and (labels.codes < 0).all() and isinstance(init, str) and prior is not None:
             said = sum(X.blocks[: len(self.texts_)], log(prior))  # which names the classes
             init = np.maximum(normalize(said)[0], np.finfo(np.float64).tiny)
@@ -353,9 +359,14 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         return np.asarray(sum(said, self._log_prior[None, :]))
 
     @property
-    def _grouped(self) -> Groups | None:
-        """Groups of rows that say something of the classes; old files have none."""
-        return getattr(self, "groups_", None)
+    def _more(self) -> list[Groups | TableCorrection]:
+        """What says something of the classes beside columns and texts; old files have none."""
+        both = (getattr(self, name, None) for name in ("groups_", "correction_"))
+        return [one for one in both if one is not None]
+
+    def _said_more(self, X: Prepared) -> Array:
+        """Return what it says."""
+        return np.asarray(sum(one.evidence(X) for one in self._more))
 
     @property
     def _sharpness(self) -> float:
@@ -369,15 +380,14 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
 
     def _look(self, X: Any, wanted: engine.Wanted) -> tuple[Array, Array]:
         check_is_fitted(self)
-        groups = self._grouped
-        if self._sharpness == 1.0 and groups is None:
+        if self._sharpness == 1.0 and not self._more:
             return super()._look(X, wanted)
         with engine.one_blas_thread(), engine.kernel_threads(self.n_jobs):
             X = self._check_shape(X, reset=False)
             joint, _ = super()._look(X, "joint")
             found = self._tempered(joint, self._before(self._model.family.encode(X).parts))
-            if groups is not None:
-                found += groups.evidence(X)
+            if self._more:
+                found += self._said_more(X)
         log_p = log_normalize(joint)[1]
         if wanted != "joint":
             found = (normalize if wanted == "posterior" else log_normalize)(found)[0]
@@ -391,7 +401,7 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         found = super()._distributions(labels, others, which)
         unknown = labels.codes < 0
         led = self.__dict__.pop("_led", np.zeros((len(unknown), 1)))
-        if (self._sharpness == 1.0 and self._grouped is None) or not unknown.any():
+        if (self._sharpness == 1.0 and not self._more) or not unknown.any():
             return found
         joint = self._model.look(self._params, Rows(others.features), "joint")[0]
         joint = joined(joint, self._parts)
@@ -407,14 +417,15 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
 
     def _terms(self, X: Prepared) -> tuple[Array, list[tuple[str, str, Array]]]:
         log_prior, said = super()._terms(X)
-        if self._grouped is None:
-            return log_prior, said
-        before, more = self._grouped.terms(X)
-        together: dict[tuple[str, str], Any] = {}
         cell = {column: value for column, value, _ in said}  # as it is called already
-        for column, value, logs in (*said, *((c, cell.get(c, v), logs) for c, v, logs in more)):
+        for one in self._more:
+            before, more = one.terms(X)
+            log_prior = log_prior + before
+            said += [(column, cell.get(column, value), logs) for column, value, logs in more]
+        together: dict[tuple[str, str], Any] = {}
+        for column, value, logs in said:
             together[column, value] = together.get((column, value), 0.0) + logs
-        return log_prior + before, [(*name, logs) for name, logs in together.items()]
+        return log_prior, [(*name, logs) for name, logs in together.items()]
 
     def _said(
         self, X: Prepared, within: Array, group: Group, family: Family, params: Any, block: Any

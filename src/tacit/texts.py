@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from tacit import engine
 from tacit.components import MOST_PARTS
+from tacit.corrections import TextCorrection
 from tacit.evaluation import MOST
 from tacit.explain import Explanation, Feature, explanation, place
 from tacit.labels import Labels, all_classes, encode
@@ -93,7 +94,9 @@ class TextClassifier(Scores, BaseEstimator):
         Their weights.
     groups_ : TextGroups or None
         Groups of texts that are alike, found without labels, and the classes that they lean to.
-        `top_features` leaves them out.
+    correction_ : TextCorrection or None
+        What each word adds to put right what all these get wrong, by hidden labels.
+        `top_features` leaves it and the groups out.
     unlabeled_help_ : UnlabeledHelp
         Whether texts without a label helped: hidden labels found without them and with them.
     evaluation_ : Evaluation or None
@@ -194,8 +197,11 @@ class TextClassifier(Scores, BaseEstimator):
             found = learner.chosen(task) if found is None else found
             p = distributions(counts, labels, found)
         self.vectorizer_, self.classes_ = vectorizer, labels.classes
-        self.members_, self.pool_, self.unlabeled_help_, self.evaluation_, hidden, groups = found
-        self.groups_: TextGroups | None = groups
+        self.members_, self.pool_ = found.members, found.pool
+        self.groups_: TextGroups | None = found.groups
+        self.correction_: TextCorrection | None = found.correction
+        self.unlabeled_help_, self.evaluation_ = found.unlabeled_help, found.evaluation
+        hidden = found.hidden
         self._hidden = hidden and hidden._replace(rows=np.flatnonzero(used)[hidden.rows])
         self.components_per_class_ = self.members_[0].model._parts
         self.label_distributions_ = p
@@ -229,7 +235,8 @@ class TextClassifier(Scores, BaseEstimator):
             return self._pooled_joint(self.vectorizer_.transform(X))
 
     def _pooled_joint(self, counts: Any) -> Array:
-        return pooled_joint(self.members_, self.pool_, self.groups_, counts)
+        more = self.groups_, self.correction_
+        return pooled_joint(self.members_, self.pool_, more, counts)
 
     @property
     def _log_shares(self) -> Array:
@@ -336,10 +343,10 @@ class TextClassifier(Scores, BaseEstimator):
     def _terms(self, counts: Any) -> tuple[Array, list[tuple[str, Array]]]:
         """Return what is said of the classes before a text is seen, and what each word adds."""
         log_prior, said = self.pool_.shift.copy(), dict[int, Array]()
-        each: list[tuple[Member | TextGroups, float]] = list(
+        each: list[tuple[Member | TextGroups | TextCorrection, float]] = list(
             zip(self.members_, self.pool_.weights.tolist(), strict=True)
         )
-        each += [] if self.groups_ is None else [(self.groups_, 1.0)]
+        each += [(one, 1.0) for one in (self.groups_, self.correction_) if one is not None]
         for part, weight in each:
             row = part.weights.transform(counts)
             before, own = part.terms(row)

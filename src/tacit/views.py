@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tacit.classifiers import MultinomialNB
 from tacit.components import log_of_parts, mean_of_parts
+from tacit.corrections import TextCorrection, learn
 from tacit.evaluation import N_FOLDS, Evaluation, Judged, UnlabeledHelp, Weighed, folds
 from tacit.groups import UNLABELED, Lesson
 from tacit.labels import Labels
@@ -205,10 +206,11 @@ class Found(NamedTuple):
     evaluation: Evaluation | None
     hidden: Hidden | None
     groups: TextGroups | None = None
+    correction: TextCorrection | None = None
 
     def joint(self, counts: Any) -> Array:
         """Return the pooled log p(x, y), up to a constant."""
-        return pooled_joint(self.members, self.pool, self.groups, counts)
+        return pooled_joint(self.members, self.pool, (self.groups, self.correction), counts)
 
     def beats(self, other: Found) -> bool:
         """Return whether hidden labels are clearly more probable than another finds."""
@@ -368,13 +370,20 @@ class Learner:
             tried = [judged.pooled(one, np.ones(len(own)), scale) for one in each]
             return min(tried, key=lambda one: one.loss)
 
-        chosen = without = best(alone | ~own if pick else np.ones(len(own), bool), expected)
-        told = UnlabeledHelp(chosen.evaluation, None, 0.0)
+        pools, used = [best(alone | ~own if pick else np.ones(len(own), bool), expected)], False
         if not alone:
-            with_them, without = chosen, best(own, likely)
-            used = self.unlabeled_weight != "auto" or not without.beats(with_them)
-            chosen = with_them if used else without
-            told = UnlabeledHelp(without.evaluation, with_them.evaluation, float(used))
+            pools.append(best(own, likely))
+            used = self.unlabeled_weight != "auto" or not pools[1].beats(pools[0])
+            pools = pools if used else pools[::-1]
+        rows, correction = np.concatenate(list(folds(task.hideable, N_FOLDS))), None
+        if not pick:
+            weighing, _ = task.weighted("topics", VIEWS["topics"])
+            correction = TextCorrection(np.empty((0, 0)), weighing)
+            logs, pools = learn(correction.seen(task.counts, rows), judged, *pools)
+            correction = replace(correction, logs=logs)
+        chosen, without = pools[0], pools[int(used)]
+        with_them = None if alone else pools[int(not used)].evaluation
+        told = UnlabeledHelp(without.evaluation, with_them, float(used))
         # Shares of classes count once, not once for each member.
         weights, shares = chosen.weights, judged.shares
         if not alone:
@@ -385,10 +394,9 @@ class Learner:
         kept = tuple(m for m, w in zip(members, each, strict=True) if w > 0)
         if groups is not None:
             groups = replace(groups, weight=float(weights[-1])) if weights[-1] > 0 else None
-        rows = np.concatenate(list(folds(task.hideable, N_FOLDS)))
         before, after = (log(one.posterior) - log(judged.shares) for one in (without, chosen))
         hidden = Hidden(rows, before, after, chosen)
-        return Found(kept, pool, told, chosen.evaluation, hidden, groups)
+        return Found(kept, pool, told, chosen.evaluation, hidden, groups, correction)
 
 
 def joints_of(members: tuple[Member, ...], counts: Any, groups: TextGroups | None = None) -> Array:
@@ -398,11 +406,14 @@ def joints_of(members: tuple[Member, ...], counts: Any, groups: TextGroups | Non
 
 
 def pooled_joint(
-    members: tuple[Member, ...], pool: Pool, groups: TextGroups | None, counts: Any
+    members: tuple[Member, ...],
+    pool: Pool,
+    more: tuple[TextGroups | None, TextCorrection | None],
+    counts: Any,
 ) -> Array:
-    """Return the pooled log p(x, y), up to a constant."""
+    """Return the pooled log p(x, y), up to a constant, with what is said beside the members."""
     joint = pool.joint(joints_of(members, counts))
-    return joint if groups is None else joint + groups.evidence(counts)
+    return np.asarray(sum((one.evidence(counts) for one in more if one is not None), joint))
 
 
 def _evenly(

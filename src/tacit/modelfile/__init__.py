@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from tacit.base import EMEstimator
 from tacit.classifiers import MultinomialNB
 from tacit.clustering import Mixture
 from tacit.columns import Column
+from tacit.corrections import TableCorrection, TextCorrection
 from tacit.families.base import check_array
 from tacit.groups import Alike, Groups
 from tacit.mixtures import MultinomialMixture
@@ -83,6 +84,7 @@ def _saved_texts(estimator: TextClassifier) -> SavedTexts:
         estimator.unlabeled_help_,
         estimator.evaluation_,
         kept,
+        estimator.correction_,
     )
 
 
@@ -209,9 +211,7 @@ def _groups(saved: SavedGroups, K: int, columns: tuple[Column, ...]) -> Groups:
     kept = (saved.mixture,) if isinstance(saved.mixture, Saved) else saved.mixture
     mixtures = _mixtures(kept, Alike)
     _check_leaning(mixtures, saved, K)
-    own = {(column.name, column.kind, column.categories) for column in columns}
-    seen = [column for mixture in mixtures for column in mixture.columns_]
-    if any((c.name, c.kind, c.categories) not in own or c.vectorizer for c in seen):
+    if not _of(columns, (column for mixture in mixtures for column in mixture.columns_)):
         raise ValueError("its groups are of other columns")
     return Groups(mixtures, saved.shares, saved.weight)
 
@@ -241,6 +241,24 @@ def _check_leaning(
     check_array("weight of groups", np.array(float(saved.weight)), (), least=0.0, most=MOST)
 
 
+def _check_table_correction(saved: TableCorrection, K: int, columns: tuple[Column, ...]) -> None:
+    """Raise ValueError unless a correction is of these columns and classes."""
+    size = sum(len(column.values) for column in saved.columns)
+    _check_correction(saved, size, K)
+    if not saved.columns or not _of(columns, saved.columns):
+        raise ValueError("its correction is of other columns")
+
+
+def _check_correction(saved: TextCorrection | TableCorrection, size: int, K: int) -> None:
+    check_array("correction", saved.logs, (size, K), least=-MOST, most=MOST)
+
+
+def _of(columns: tuple[Column, ...], some: Iterable[Column]) -> bool:
+    """Return whether columns are among others, however their numbers are seen, and no texts."""
+    own = {(column.name, column.kind, column.categories) for column in columns}
+    return all((c.name, c.kind, c.categories) in own and not c.vectorizer for c in some)
+
+
 def _check_numbers(numbers: dict[str, Any], least: float = 0.0) -> None:
     """Raise ValueError unless numbers are finite and large enough."""
     for name, value in numbers.items():
@@ -268,6 +286,11 @@ def _restored_texts(saved: SavedTexts) -> TextClassifier:
     estimator.unlabeled_help_, estimator.evaluation_ = saved.unlabeled_help, saved.evaluation
     groups = saved.groups
     estimator.groups_ = None if groups is None else _text_groups(groups, K, words)
+    estimator.correction_ = correction = saved.correction
+    if correction is not None:
+        _check_correction(correction, len(correction.weights.columns_), K)
+        if correction.weights.n_features_in_ != words:
+            raise ValueError("its correction is of other words")
     return estimator
 
 
@@ -299,9 +322,11 @@ def _restored(saved: Saved) -> EMEstimator:
         if name not in hints or not fits(value, hints[name]):
             raise ValueError(f"{name} is not what it should be")
     more = dict(saved.more)
+    named = [] if saved.classes is None else saved.classes.tolist()
     if isinstance(more.get("groups_"), SavedGroups):
-        classes_ = () if saved.classes is None else saved.classes
-        more["groups_"] = _groups(more["groups_"], len(classes_), more.get("_columns", ()))
+        more["groups_"] = _groups(more["groups_"], len(named), more.get("_columns", ()))
+    if more.get("correction_") is not None:
+        _check_table_correction(more["correction_"], len(named), more.get("_columns", ()))
     _check_numbers({n: more[n] for n in ("alpha_", "unlabeled_weight_") if n in more})
     _check_numbers({n: more[n] for n in ("temperature_",) if n in more}, least=1.0)
     if "unlabeled_help_" in more:
@@ -310,7 +335,6 @@ def _restored(saved: Saved) -> EMEstimator:
         weights = more.get("text_weights_", {})
         more["texts_"] = _texts(more["texts_"], weights, more.get("_columns", ()))
         more["text_weights_"] = {name: weights[name] for name in more["texts_"]}
-        named = [] if saved.classes is None else saved.classes.tolist()
         if any(text.classes_.tolist() != named for text in more["texts_"].values()):
             raise ValueError("its texts are of other classes")
     estimator._set(more)

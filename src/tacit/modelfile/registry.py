@@ -17,6 +17,7 @@ from tacit import classifiers, families, groups, mixtures
 from tacit.base import EMEstimator
 from tacit.checkpoints import Best, Checkpoint
 from tacit.columns import Column
+from tacit.corrections import TableCorrection, TextCorrection
 from tacit.evaluation import Evaluation, UnlabeledHelp
 from tacit.families import bernoulli, categorical, discriminant, gaussian, given, mixed, multinomial
 from tacit.families.base import check_array
@@ -120,6 +121,8 @@ class SavedTexts:
         What was found with hidden labels.
     groups : SavedTextGroups or None
         Groups of texts.
+    correction : TextCorrection or None
+        What words add to put it right.
     """
 
     estimator: TextClassifier
@@ -131,6 +134,7 @@ class SavedTexts:
     unlabeled_help: UnlabeledHelp
     evaluation: Evaluation | None
     groups: SavedTextGroups | None = None
+    correction: TextCorrection | None = None
 
 
 def of_parameters(cls: type[Any]) -> Record:
@@ -210,9 +214,11 @@ RECORDS: dict[str, Record] = {
     "Saved": plain(Saved),
     "SavedGroups": plain(SavedGroups),
     "SavedTextGroups": plain(SavedTextGroups),
-    "SavedTexts": plain(SavedTexts, later=("groups",)),
+    "SavedTexts": plain(SavedTexts, later=("groups", "correction")),
     "SavedMember": plain(SavedMember),
     "Pool": plain(Pool),
+    "TextCorrection": plain(TextCorrection),
+    "TableCorrection": plain(TableCorrection),
     "TermWeights": Record(TermWeights, _take_weights, _make_weights),
     "TextClassifier": of_parameters(TextClassifier),
     "NaiveBayes": plain(NaiveBayes),

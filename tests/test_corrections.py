@@ -1,0 +1,178 @@
+"""What hidden labels put right: against logistic regression, and what is kept, said and shown."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+
+import tacit
+from modelfiles import pack, unpack
+from tacit import corrections
+from tacit.corrections import learn
+from tacit.evaluation import Judged, Weighed
+
+
+def rows(n, d, K=3, seed=0):
+    """Sparse rows of length 1, their classes, and how they were hidden."""
+    rng = np.random.default_rng(seed)
+    X = sparse.random_array((n, d), density=0.2, rng=rng, format="csr")
+    X = sparse.csr_array(
+        X.multiply(1 / np.maximum(np.sqrt(X.multiply(X).sum(axis=1)), 1e-9)[:, None])
+    )
+    truth = (X @ rng.normal(0.0, 3.0, (d, K)) + rng.normal(0.0, 0.5, (n, K))).argmax(axis=1)
+    return X, Judged(np.zeros((n, K, 1)), truth, np.arange(n) % 5)
+
+
+@pytest.mark.parametrize("d", [20, 300])  # fewer columns than rows, and more
+def test_without_models_it_is_logistic_regression(d, monkeypatch):
+    monkeypatch.setattr(corrections, "ROUNDS", 1000)
+    monkeypatch.setattr(corrections, "FIRMNESS", (0.5,))
+    X, judged = rows(120, d)
+    even = np.full((120, 3), 1 / 3)
+    logs, (weighed,) = learn(X, judged, Weighed.of(np.ones(1), even, judged.truth, np.ones(120)))
+    peer = LogisticRegression(C=2.0, fit_intercept=False, tol=1e-10, max_iter=10_000)
+    np.testing.assert_allclose(logs.T, peer.fit(X, judged.truth).coef_, atol=2e-4)
+    held = judged.fold == 3
+    p = peer.fit(X[~held], judged.truth[~held]).predict_proba(X[held])
+    np.testing.assert_allclose(weighed.posterior[held], p, atol=2e-4)
+
+
+def test_what_is_right_stays():
+    X, judged = rows(100, 30)
+    p = np.eye(3)[judged.truth] * 0.997 + 0.001
+    _, (weighed,) = learn(X, judged, Weighed.of(np.ones(1), p, judged.truth, np.ones(100)))
+    np.testing.assert_allclose(weighed.posterior, p, atol=2e-3)
+
+
+def test_of_many_rows_some_stand_for_all(monkeypatch):
+    X, judged = rows(400, 300)
+    even = Weighed.of(np.ones(1), np.full((400, 3), 1 / 3), judged.truth, np.ones(400))
+    whole, _ = learn(X, judged, even)
+    monkeypatch.setattr(corrections, "WORK", 3 * 200**2)
+    logs, (weighed,) = learn(X, judged, even)
+    assert weighed.posterior.shape == (400, 3)
+    assert weighed.evaluation.rows == 400
+    assert not np.allclose(logs, whole)
+    assert ((X @ logs).argmax(axis=1) == judged.truth).mean() > 0.7
+
+
+def table(n=600, seed=0):
+    """One column that is right, and eight that repeat each other and are often wrong."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    true, loud = (np.where(rng.random(n) < p, y, 1 - y) for p in (0.9, 0.7))
+    noise = rng.random((8, n)) < 0.02
+    X = {
+        f"loud{j}": [f"v{v}" for v in np.where(flip, 1 - loud, loud)]
+        for j, flip in enumerate(noise)
+    }
+    X["true"] = [f"v{v}" for v in true]
+    X["size"] = rng.normal(y * 0.3, 1.0).tolist()
+    return X, np.array(["ash", "elm"])[y]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = table()
+    labels = [label if i < 200 else None for i, label in enumerate(y.tolist())]
+    return X, y, tacit.TableClassifier(random_state=0, components_per_class="auto").fit(X, labels)
+
+
+def test_columns_that_repeat_each_other_are_put_right(fitted):
+    X, y, model = fitted
+    plain = tacit.TableClassifier(components_per_class=1).fit(
+        X, [label if i < 200 else None for i, label in enumerate(y.tolist())]
+    )
+    assert model.correction_ is not None
+    assert plain.correction_ is None
+    assert (model.transduction_ == y)[200:].mean() > (plain.transduction_ == y)[200:].mean() + 0.1
+    assert model.score(X, y) > 0.87
+
+
+def row(X, i):
+    return {name: cells[i : i + 1] for name, cells in X.items()}
+
+
+@pytest.mark.parametrize("gap", [{}, {"size": [None]}, {"true": ["never seen"]}])
+def test_explanations_of_rows_add_up(fitted, gap):
+    X, _, model = fitted
+    one = {**row(X, 7), **gap}
+    said = model.explain(one, "ash", "elm")
+    log_p = model.predict_log_proba(one)[0]
+    assert said.log_odds == pytest.approx(log_p[0] - log_p[1], abs=1e-9)
+    assert model.explain(one).probability == pytest.approx(np.exp(log_p.max()))
+
+
+def test_cells_by_hand(fitted):
+    X, _, model = fitted
+    found = model.correction_
+    added = found.evidence(model.prepare(row(X, 3)))[0]
+    start, by_hand = 0, np.zeros(2)
+    for column in found.columns:
+        cell = X[column.name][3]
+        place = (
+            np.searchsorted(column.edges[1:-1], cell) if column.edges else column.values.index(cell)
+        )
+        by_hand += found.logs[start + place] / np.sqrt(len(found.columns))
+        start += len(column.values)
+    np.testing.assert_allclose(added, by_hand, rtol=1e-12)
+
+
+def test_rows_come_in_parts_with_the_same_bits(fitted, monkeypatch):
+    X, _, model = fitted
+    whole = model.predict_proba(X)
+    monkeypatch.setattr(corrections, "AT_ONCE", 7)
+    assert np.array_equal(model.predict_proba(X), whole)
+
+
+TEXTS = ["a late goal", "extra time and a goal", "the slow violin", "a violin and a cello"] * 15
+TOPICS = ["sport", "sport", "music", "music"] * 15
+
+
+def test_explanations_of_texts_add_up():
+    model = tacit.TextClassifier().fit(TEXTS, TOPICS)
+    assert model.correction_ is not None
+    log_p = model.predict_log_proba(["a goal for the cello", ""])
+    said = model.explain("a goal for the cello", "sport", "music")
+    index = list(model.classes_).index("sport")
+    assert said.log_odds == pytest.approx(log_p[0, index] - log_p[0, 1 - index], abs=1e-9)
+    counts = model.vectorizer_.transform([""])
+    assert not model.correction_.evidence(counts).any()
+
+
+def test_one_label_a_class_and_pick_have_none():
+    few = [*TOPICS[:1], None, *TOPICS[2:3], *[None] * 57]
+    assert tacit.TextClassifier().fit(TEXTS, few).correction_ is None
+    assert tacit.TextClassifier(combination="pick").fit(TEXTS, TOPICS).correction_ is None
+
+
+@pytest.mark.parametrize("kind", ["table", "text"])
+def test_files_keep_them_and_are_checked(fitted, kind, tmp_path):
+    X, model = fitted[0], fitted[2]
+    if kind == "text":
+        X, model = TEXTS, tacit.TextClassifier().fit(TEXTS, TOPICS)
+    path, bad = tmp_path / "model", tmp_path / "bad"
+    model.save(path)
+    assert np.array_equal(tacit.load(path).predict_proba(X), model.predict_proba(X))
+    content, arrays = unpack(path)
+    (name,) = (
+        name for name in arrays if name.endswith("correction_.logs") or name == "correction.logs"
+    )
+    for wrong in (
+        arrays[name][:-1],
+        arrays[name][:, :-1],
+        arrays[name] * np.nan,
+        arrays[name] + 1e9,
+    ):
+        bad.write_bytes(pack(content, {**arrays, name: wrong}))
+        with pytest.raises(tacit.ModelFileError, match="correction"):
+            tacit.load(bad)
+    if kind == "table":
+        text = json.dumps(content).replace('"name": "true"', '"name": "other"', 1)
+        bad.write_bytes(pack(text, arrays))
+        with pytest.raises(tacit.ModelFileError):
+            tacit.load(bad)
