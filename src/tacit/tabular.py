@@ -269,11 +269,11 @@ class TableKind(EMEstimator):
         >>> table = {"colour": ["red", "red", "blue", "blue"], "hot": ["yes", "yes", "no", "yes"]}
         >>> model = TableClassifier(alpha=1).fit(table, ["stop", "stop", "go", "go"])
         >>> print(model.explain({"colour": "blue", "hot": "yes"}))
-        go (probability 0.634) rather than stop
+        go (probability 0.761) rather than stop
           before         +0.000
-          colour blue    +0.874
-          hot yes        -0.323
-          together       +0.551
+          colour blue    +1.548
+          hot yes        -0.389
+          together       +1.159
         """
         check_is_fitted(self)
         if getattr(row, "ndim", 2) == 1 and hasattr(row, "to_dict"):  # a row of pandas

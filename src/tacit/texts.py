@@ -316,9 +316,9 @@ class TextClassifier(Scores, BaseEstimator):
         >>> print(model.explain("a late, late goal"))
         sport (probability 1) rather than music
           before       +0.000
-          text late    +4.948
-          text goal    +2.695
-          together     +7.643
+          text late    +4.967
+          text goal    +2.850
+          together     +7.817
         """
         check_is_fitted(self, "pool_")
         log_prior, terms = self._terms(self.vectorizer_.transform([text]))

@@ -62,6 +62,7 @@ def main() -> None:
         "words": tacit.TableClassifier(kinds={"text": "text"}, word_labels={"goal": "sport"}),
         "alike": tacit.TableClassifier(kinds={"text": "text"}, random_state=0),
         "mixtures": tacit.TableClassifier(kinds={"text": "out"}, random_state=0),
+        "corrected": tacit.TableClassifier(kinds={"text": "text"}, random_state=0),
     }.items():
         keep("table" if name == "groups" else name, model.fit(TABLE, labels), rows)
     texts = tacit.TextClassifier(components_per_class=2).fit(TABLE["text"], labels)
@@ -70,6 +71,7 @@ def main() -> None:
         TABLE["text"], ["sport", "music", *[None] * 16]
     )
     keep("groups", grouped, TABLE["text"][:4])
+    keep("corrected", tacit.TextClassifier().fit(TABLE["text"], labels), TABLE["text"][:4])
     path.write_text(json.dumps(expected, indent=1) + "\n")
 
 
