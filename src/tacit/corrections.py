@@ -34,8 +34,10 @@ __all__ = ["Correction", "TableCorrection", "TextCorrection", "learn"]
 FIRMNESS = (1.0, 0.1, 0.01)
 # Rounds for each: what comes later tells noise.
 ROUNDS = 8
-# Numbers that a round looks at, at most; of more rows some stand for all.
+# Numbers that a round looks at, at most, and how many an entry of a sparse row takes the time of; of
+# more rows some stand for all.
 WORK = 2e7
+SPARSE = 20
 # Numbers from which on they are float32, which takes half of the time.
 LARGE = 1e6
 # What is added to squared lengths, so that equal rows do no harm.
@@ -164,7 +166,8 @@ def learn(X: Any, judged: Judged, found: Weighed, *others: Weighed) -> tuple[Arr
         How good each pool is when it is put right, by rows that had no part in that.
     """
     n, K = found.posterior.shape
-    most = min(n, int(max((WORK / K) ** 0.5, WORK / (K * X.shape[1]))))
+    each = min(X.shape[1], SPARSE * X.nnz / n)
+    most = min(n, int(max((WORK / K) ** 0.5, WORK / (K * max(each, 1)))))
     some = np.linspace(0, n - 1, most).astype(np.intp)
     own, back = _turned(X[some])
     if own.size * K > LARGE:
@@ -195,12 +198,15 @@ def learn(X: Any, judged: Judged, found: Weighed, *others: Weighed) -> tuple[Arr
     return logs, [best, *(tried(other, firmness, nothing())[1] for other in others)]
 
 
-def _turned(X: Any) -> tuple[Array, Callable[[Array], Array]]:
-    """Return rows in no more dimensions than there are rows, and the way back for what they teach.
+def _turned(X: Any) -> tuple[Any, Callable[[Array], Array]]:
+    """Return rows as they are quickest to look at, and the way back for what they teach.
 
-    Lengths and angles stay, so that what is found is the same.
+    In no more dimensions than there are rows, lengths and angles stay, so that what is found is
+    the same.
     """
     n, d = X.shape
+    if SPARSE * X.nnz <= n * min(n, d):
+        return X, lambda found: found
     if d <= n:
         return X.toarray(), lambda found: found
     own = cholesky((X @ X.T).toarray() + ROUNDING * np.eye(n), lower=True)
@@ -208,7 +214,7 @@ def _turned(X: Any) -> tuple[Array, Callable[[Array], Array]]:
 
 
 def _fitted(
-    X: Array,
+    X: Any,
     before: Array,
     truth: npt.NDArray[np.intp],
     counts: Array,
