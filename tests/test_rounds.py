@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import tacit
-from tacit import bags, codes, em, engine
+from tacit import bags, codes, em, engine, families
 from tacit.families import Bernoulli, Categorical, Gaussian, Mixed, Multinomial
 from tacit.families.mixed import Part
 from tacit.labels import Labels, encode
@@ -284,6 +284,62 @@ def test_equal_rows_are_merged_without_a_difference():
         np.testing.assert_allclose(
             fits[0].label_distributions_, fits[1].label_distributions_, atol=1e-9
         )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"alpha": 0.0},
+        {"alpha": "background"},
+        {"assignment": "hard"},
+        {"tempering": 0.5},
+        {"components_per_class": 2},
+    ],
+)
+@pytest.mark.parametrize("rounded", [False, True])
+def test_equal_words_are_merged_without_a_difference(settings, rounded, tmp_path):
+    """Half of the words occur once: counts of one row that are equal have equal words."""
+    rng = np.random.default_rng(0)
+    often = rng.poisson(rng.dirichlet(np.ones(30), 3)[rng.integers(0, 3, 90)] * 20)
+    once = np.zeros((90, 60))
+    once[rng.integers(0, 12, 55), np.arange(55)] = rng.integers(1, 3, 55)  # and five empty columns
+    X = sparse.csr_array(np.hstack([often, once]))[:, rng.permutation(90)]
+    y, weight = np.full(90, np.nan), rng.integers(0, 3, 90).astype(float)
+    y[rng.permutation(90)[:9]] = np.repeat(np.arange(3), 3)
+
+    def fit(least, **more):
+        with single(rounded), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(families.merged, "LEAST", least)
+            nb = tacit.MultinomialNB(**settings, random_state=0, **more)
+            return nb.fit(X, y, sample_weight=weight)
+
+    plain, merged = fit(1 << 60), fit(0)
+    assert merged.n_iter_ == plain.n_iter_
+    np.testing.assert_allclose(merged.trace_, plain.trace_, rtol=1e-9 if rounded else 1e-12)
+    assert merged.log_likelihood_ == pytest.approx(plain.log_likelihood_, rel=1e-9)
+    for name in "label_distributions_", "feature_count_", "feature_log_prob_":
+        a, b = getattr(merged, name), getattr(plain, name)
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-5 if rounded else 1e-12)
+        np.testing.assert_array_equal(getattr(fit(0, n_jobs=2), name), a)
+    keep = {"checkpoint": tmp_path / "state", "checkpoint_every": 0.0}
+    with pytest.raises(ZeroDivisionError):
+        fit(0, **keep, callback=lambda number, *_: 1 / (min(merged.n_iter_, 6) - number))
+    np.testing.assert_array_equal(fit(0, **keep, resume=True).trace_, merged.trace_)
+
+
+def test_words_are_merged_only_if_they_stay_equal():
+    X = sparse.csr_array(np.array([[1.0, 1, 2, 0, 0, 1], [0, 0, 0, 0, 0, 1]]))
+    kernels = engine.native()
+    which, kinds = kernels.alike(*engine.arrays(X), 6)
+    assert which.tolist() == [0, 0, 1, 2, 2, 3]
+    assert kinds == 4
+    assert kernels.alike(*engine.arrays(X[:, [0, 1, 2, 3, 5]]), 5) is None  # too few are equal
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(families.merged, "LEAST", 0)
+        for alpha, found in ([1, 1, 3, 2, 2, 1], True), ([1, 2, 3, 2, 2, 1], False):
+            family = Multinomial(alpha).bind(X)
+            assert (families.merged.merge(family, family.encode(X)) is not None) == found
 
 
 MEMORY = """

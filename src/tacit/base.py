@@ -24,6 +24,7 @@ from tacit import em, engine, starts
 from tacit.callbacks import CallbackSupportMixin, Reporter
 from tacit.checkpoints import Keeper
 from tacit.families import Family
+from tacit.families.merged import Merged, merge
 from tacit.labels import Labels
 from tacit.naivebayes import (
     ClassCounts,
@@ -255,6 +256,12 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         # Rows that are wholly known are counted once; the rounds go over the others.
         known = (labels.codes >= 0) & family.complete(rows.features) & used
         loop = ~known & used
+        whole, all_rows, d = model, rows, X.shape[1]
+        # Callbacks of scikit-learn want parameters after every round, and a warm start has its own.
+        plain = previous is None and not getattr(self, "_skl_callbacks", None)
+        if loop.any() and plain and (fewer := merge(family, rows.features)) is not None:
+            model, rows = replace(model, family=fewer[0]), replace(rows, features=fewer[1])
+            d = fewer[1].width
         merged, which = None, None
         if loop.any():
             merged, which = collapse(model, select(rows, loop, labels))
@@ -267,7 +274,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             n_starts = self._n_starts()
         report = Reporter(self, data, n_starts)
         keeper = Keeper(self, X, labels, weight)
-        saved = keeper.take_up(model, len(labels.classes), X.shape[1])
+        saved = keeper.take_up(model, len(labels.classes), d)
         first, objectives, interrupted = 1, list[float](), False
         best: em.Fit[Params, ClassCounts] | None = None
         if saved is not None:
@@ -318,6 +325,9 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         if not interrupted:
             keeper.end()
         params, statistics = best.params, best.statistics
+        if isinstance(model.family, Merged):
+            statistics = replace(statistics, features=model.family.spread(statistics.features))
+            params, model, rows = whole.maximize(statistics), whole, all_rows
         if self._exchangeable():  # S20: the same optimum is reported with the same order
             order = np.argsort(-statistics.classes, kind="stable")
             statistics = model.reorder(statistics, order)

@@ -5,7 +5,9 @@
 
 #include <atomic>
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include "sums.h"
 
@@ -295,17 +297,70 @@ bool has_duplicates(Vector<const Index> starts, Vector<const Index> indices, std
     return twice;
 }
 
+// Which columns are alike for EM: those whose only entry is in the same row and has the same value, and
+// those without any. Returns the kind of each column, numbered as they come, and how many kinds there
+// are; None if that is more than three quarters of the columns.
+template <typename Index, typename Value>
+nb::object alike(Vector<const Index> starts, Vector<const Index> indices, Vector<const Value> values,
+                 std::size_t columns) {
+    const std::size_t rows = starts.shape(0) - 1;
+    const Index *start = starts.data(), *index = indices.data();
+    const Value *value = values.data();
+    std::vector<std::int32_t> first(columns), kind(columns);  // of the columns that are like this one
+    std::int32_t kinds = 0;
+    {
+        nb::gil_scoped_release release;
+        std::vector<std::uint8_t> entries(columns);  // 2 are many
+        for (Index p = start[0]; p < start[rows]; ++p) {
+            std::uint8_t &held = entries[static_cast<std::size_t>(index[p])];
+            held += held < 2;
+        }
+        std::iota(first.begin(), first.end(), 0);
+        constexpr std::size_t some = 16;  // different values of a row that are told apart
+        std::vector<std::pair<Value, std::int32_t>> seen;
+        for (std::size_t i = 0; i < rows; ++i) {
+            seen.clear();
+            for (Index p = start[i]; p < start[i + 1]; ++p) {
+                const auto j = static_cast<std::int32_t>(index[p]);
+                if (entries[j] != 1) continue;
+                const Value x = value[p];
+                const auto at = std::find_if(seen.begin(), seen.end(), [x](const auto &one) { return one.first == x; });
+                if (at != seen.end()) first[j] = at->second;
+                else if (seen.size() < some) seen.emplace_back(x, j);
+            }
+        }
+        const auto empty = static_cast<std::int32_t>(std::find(entries.begin(), entries.end(), 0) - entries.begin());
+        for (std::size_t j = 0; j < columns; ++j) {
+            if (!entries[j]) first[j] = empty;
+            if (first[j] == static_cast<std::int32_t>(j)) kind[j] = kinds++;
+        }
+        for (std::size_t j = 0; j < columns; ++j) kind[j] = kind[first[j]];
+    }
+    if (4 * static_cast<std::size_t>(kinds) > 3 * columns) return nb::none();
+    return nb::make_tuple(to_numpy(std::move(kind), columns), kinds);
+}
+
+template <typename Index, typename Value>
+void define_alike(nb::module_ &m) {
+    m.def("alike", &alike<Index, Value>, nb::arg("starts").noconvert(), nb::arg("indices").noconvert(),
+          nb::arg("values").noconvert(), nb::arg("columns"));
+}
+
 template <typename Index>
-void define_duplicates(nb::module_ &m) {
+void define_looks(nb::module_ &m) {
     m.def("has_duplicates", &has_duplicates<Index>, nb::arg("starts").noconvert(),
           nb::arg("indices").noconvert(), nb::arg("columns"), nb::arg("threads"));
+    define_alike<Index, double>(m);
+    define_alike<Index, float>(m);
+    define_alike<Index, std::int64_t>(m);
+    define_alike<Index, std::int32_t>(m);
 }
 
 }  // namespace
 
 void define_packed(nb::module_ &m) {
-    define_duplicates<std::int32_t>(m);
-    define_duplicates<std::int64_t>(m);
+    define_looks<std::int32_t>(m);
+    define_looks<std::int64_t>(m);
 }
 
 }  // namespace tacit
