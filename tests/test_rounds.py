@@ -342,6 +342,34 @@ def test_words_are_merged_only_if_they_stay_equal():
             assert (families.merged.merge(family, family.encode(X)) is not None) == found
 
 
+@pytest.mark.parametrize("make", [tacit.MultinomialNB, tacit.BernoulliNB])
+@pytest.mark.parametrize("K", [3, 20])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_rows_that_cannot_move_need_no_score(make, K):
+    """Not a bit depends on it whether rows are scored again that are certain."""
+    rng = np.random.default_rng(0)
+    of = rng.integers(0, K, 1500)
+    p = rng.dirichlet(np.full(400, 0.1), K)
+    X = sparse.csr_array(rng.poisson(p[of] * rng.choice([8.0, 60.0, 250.0], (1500, 1))))
+    X.data = X.data.astype(np.float64)
+    y = np.where(np.arange(1500) < 3 * K, of, np.nan)
+    given, fits = [], []
+    with single(True), pytest.MonkeyPatch.context() as patch:
+        apart = bags.Memory.moved_apart
+        patch.setattr(
+            bags.Memory, "moved_apart", lambda *own: given.append(apart(*own)) or given[-1]
+        )
+        settings = {"tol": 0.0, "max_iter": 15}
+        fits.append(make(**settings).fit(X, y))
+        fits.append(make(**settings, n_jobs=2).fit(X, y))
+        assert any(change is not None for change, _ in given)
+        patch.setattr(bags.Memory, "moved_apart", lambda *own: (None, (0.0, 0.0)))
+        fits.append(make(**settings).fit(X, y))
+    for name in "trace_", "label_distributions_", "feature_count_":
+        for other in fits[1:]:
+            np.testing.assert_array_equal(getattr(fits[0], name), getattr(other, name))
+
+
 MEMORY = """
 import gc, sys
 import numpy as np

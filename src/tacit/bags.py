@@ -204,6 +204,14 @@ class Memory:
         The counts of labelled rows.
     occupied : ndarray of shape (d,), optional
         The columns that they have entries in.
+    leeway : ndarray of shape (n,), optional
+        How far the scores of each row may come apart until its posterior can be another: more than
+        0 if that is 1 and exact zeros.
+    scored : tuple of ndarray of shape (K,), optional
+        What rows were scored with last beside the weights of columns: constants, and what is added
+        to all weights.
+    change : ndarray of shape (d,), optional
+        How far the weights of each column have come apart since then.
     """
 
     table: Any = None
@@ -221,6 +229,9 @@ class Memory:
     total: float = 0.0
     known: Any = None
     occupied: Any = None
+    leeway: Any = None
+    scored: Any = None
+    change: Any = None
 
     def restart(self) -> None:
         """Forget what a round left, but for what every round would find the same."""
@@ -240,14 +251,39 @@ class Memory:
         self.total = float(self.all_columns.sum())
 
     def update(self, smoothing: Smoothing, labelled: bool = False) -> Any:
-        """Return what makes the weights of the next round, for the kernels."""
+        """Return what makes the weights of the next round, and says how they change."""
         kernels = engine.native()
         assert kernels is not None
         kind = kernels.Update32 if self.table.dtype == np.float32 else kernels.Update64
         alpha, log_totals, seen = smoothing
         places = self.table, self.mean, self.constants
         known = (self.known, self.occupied) if labelled else (None, None)
-        return kind(*places, np.atleast_1d(alpha), log_totals, seen, self.all_columns, *known)
+        by = None
+        if self.change is not None:  # but for totals of words, which `moved_apart` looks at
+            by = np.zeros(len(log_totals)) if seen is not None else log_totals - self._totals()
+        given = np.atleast_1d(alpha), log_totals, seen, self.all_columns
+        return kind(*places, *given, *known, self.change, by)
+
+    def _totals(self) -> Any:
+        """Return the log totals that are part of the table's weights: of words, or none."""
+        assert self.smoothing is not None
+        return self.smoothing.log_totals if self.smoothing.seen is None else 0.0
+
+    def moved_apart(self, constants: Array, shift: Array | None) -> tuple[Any, tuple[float, float]]:
+        """Note what rows are scored with, and return how far that came apart since the last time.
+
+        For each column; and for each row and for each unit of its sum. None for columns if unknown.
+        """
+        if self.leeway is None:
+            return None, (0.0, 0.0)
+        now = constants, (0.0 if shift is None else shift) - self._totals()
+        before, self.scored = self.scored, now
+        if self.change is None or before is None:
+            return None, (0.0, 0.0)
+        with np.errstate(invalid="ignore"):
+            drift, slope = (float(np.ptp(a - b)) for a, b in zip(now, before, strict=True))
+        finite = np.isfinite(drift + slope)
+        return (self.change, (drift, slope)) if finite else (None, (0.0, 0.0))
 
     def _fits(self, smoothing: Smoothing) -> bool:
         """Return whether the table has been made in this way, but for the totals of words."""
@@ -270,6 +306,7 @@ class Memory:
             self.table = np.zeros(d * (2 * K + 1) + SLACK, np.float32 if single else np.float64)
             self.mean, self.constants = np.empty(d), np.empty(K)
         if self.ready is None or counts.base is not self.ready or not self._fits(smoothing):
+            self.change = None
             update = self.update(smoothing)
             update.prepare(by_column(counts), engine.threads(16 * counts.size))
             self.note(None, smoothing, update)
@@ -348,9 +385,14 @@ def expect(
         again = own.rounds is not None and single and smoothed
         if own.kept is None:
             own.kept = np.zeros(len(features) * K + SLACK, weights.table.dtype)
+        if again and own.leeway is None and evidence is None and weight is None and not hard:
+            own.leeway = np.zeros(len(features), np.float32)
         given = evidence, weight, log_prior, hard
-        state = own.kept, classes, again, STILL
+        state = own.kept, classes, again, STILL, own.leeway, *own.moved_apart(constants, shift)
         entropy, moved = packed.expect(weights.table, constants, shift, *given, *state, threads)
+        own.change = None
+        if own.leeway is not None and 2 * np.count_nonzero(own.leeway > 0) > len(features):
+            own.change = np.empty(features.width, np.float32)  # worth while to know
         following, sums = next_table()
         if moved is not None:
             packed.shift(*moved, own.words, words, totals, sums, threads)

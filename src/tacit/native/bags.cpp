@@ -2,6 +2,7 @@
 #include "bags.h"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 
 #include <optional>
 
@@ -29,17 +30,24 @@ class Bags : public Packed {
     // by how much; or nothing, if too many did for it to be worth while.
     //
     // Scores are constants + table + the sum of the row times `shift`.
+    //
+    // Rows whose posterior is 1 and exact zeros need not be scored where `again` while their scores cannot
+    // have come far enough apart: by `leeway`, which is noted when they are scored. Since the round before,
+    // the scores of two classes have moved by at most drift[0] + drift[1] * the sum of the row + the row
+    // times `change`. What such a row adds to the log-likelihood without the expected scores is nothing.
     template <typename Real>
     nb::object expect(Vector<const Real> table, Vector<const double> constants,
                       std::optional<Vector<const double>> shift,
                       std::optional<Matrix<const double>> evidence,
                       std::optional<Vector<const double>> weight, Vector<const double> prior,
                       bool hard, Vector<Real> kept, Vector<double> classes, bool again, double still,
-                      int threads) {
+                      std::optional<Vector<Real>> leeway, std::optional<Vector<const float>> change,
+                      std::pair<double, double> drift, int threads) {
         const std::size_t K = constants.shape(0), stride = padded(K), n = rows_.lines;
         check(table.shape(0) >= columns_ * K + slack && kept.shape(0) >= n * K + slack && classes.shape(0) == K && prior.shape(0) == K && threads >= 1 &&
                   (!shift || shift->shape(0) == K) && (!evidence || (evidence->shape(0) == n && evidence->shape(1) == K)) &&
-                  (!weight || weight->shape(0) == n),
+                  (!weight || weight->shape(0) == n) && (!leeway || leeway->shape(0) == n) &&
+                  (!change || (leeway && change->shape(0) == columns_)),
               "shapes differ");
         constexpr Real infinity = std::numeric_limits<Real>::infinity();
         std::vector<Real> base(3 * stride, Real{0});  // see Base
@@ -53,24 +61,43 @@ class Bags : public Packed {
         const double *log_evidence = evidence ? evidence->data() : nullptr;
         const double *weights = weight ? weight->data() : nullptr, *log_prior = prior.data();
         const Real *from = table.data();
-        Real *to = kept.data();
+        Real *to = kept.data(), *left = leeway ? leeway->data() : nullptr;
         Stripes<Real> stripes(n, K, again);
+        if (change) transpose(threads);
         {
             nb::gil_scoped_release release;
+            const std::vector<float> apart = change ? moved_apart(change->data(), drift) : std::vector<float>();
             with_types(rows_, [&](auto rows) {
                 const auto run = [&](std::size_t task, bool compare) {
                     Posteriors<Real> posteriors(K, log_prior, hard);
-                    const std::size_t last = std::min(n, (task + 1) * stripe);
-                    for (std::size_t first = task * stripe; first < last; first += block) {
-                        const std::size_t count = std::min(block, last - first);
+                    const auto look = [&](std::size_t first, std::size_t count) {
                         widest<Score>(rows, first, count, from, K, begin, stride, posteriors.scores());
                         const double *own = log_evidence ? log_evidence + first * K : nullptr;
                         const Block<Real> &part = posteriors.normalize(
                             count, own,
                             weights ? weights + first : nullptr, to + first * K, stripes.sums(task),
-                            compare, static_cast<Real>(still));
+                            compare, static_cast<Real>(still), left ? left + first : nullptr);
                         if (compare) stripes.note(task, first, part, stride);
                         stripes.add(task, part, own);
+                    };
+                    const std::size_t last = std::min(n, (task + 1) * stripe);
+                    for (std::size_t first = task * stripe; first < last; first += block) {
+                        const std::size_t end = std::min(last, first + block);
+                        if (!compare || apart.empty()) {
+                            look(first, end - first);
+                            continue;
+                        }
+                        const auto stays = [&](std::size_t i) { return left[i] > apart[i]; };
+                        for (std::size_t i = first, next; i < end; i = next) {
+                            next = i + 1;
+                            if (stays(i)) {
+                                left[i] -= apart[i];
+                                for (std::size_t k = 0; k < K; ++k) stripes.sums(task)[k] += to[i * K + k];
+                            } else {
+                                while (next < end && !stays(next)) ++next;
+                                look(i, next - i);
+                            }
+                        }
                     }
                 };
                 // If most of the first rows moved, the others are not even looked at.
@@ -298,6 +325,30 @@ class Bags : public Packed {
         std::vector<std::vector<double>> change;
     };
 
+    // How far the scores of each row can have moved apart (see `expect`), or somewhat more: most columns
+    // hardly move, and are not looked at one by one.
+    std::vector<float> moved_apart(const float *change, std::pair<double, double> drift) {
+        constexpr float hardly = 0.02f;
+        const float *lengths = sums_of_rows<float>();
+        std::vector<float> apart(rows_.lines);
+        for (std::size_t i = 0; i < apart.size(); ++i) {
+            apart[i] = static_cast<float>(drift.first) + lengths[i] * (static_cast<float>(drift.second) + hardly);
+        }
+        with_types(by_column_, [&](auto columns) {
+            const auto add = [&](const auto &entries, std::size_t j) {
+                for (std::int64_t p = entries.begin[j]; p < entries.end[j]; ++p) {
+                    apart[entries.indices[p]] += value_at<float>(entries, p) * (change[j] - hardly);
+                }
+            };
+            for (std::size_t j = 0; j < columns_; ++j) {
+                if (change[j] <= hardly) continue;
+                add(columns.ones, j);
+                add(columns.rest, j);
+            }
+        });
+        return apart;
+    }
+
     // Calls work(columns, first, last) for ranges of columns, which sums them up, and adds up the lines
     // of `out`; what `update` does with them is done on the way (known rows are added where `anew`).
     template <typename Real, typename Work>
@@ -345,7 +396,8 @@ void define_real(nb::class_<Bags> &bags) {
     bags.def("expect", &Bags::expect<Real>, nb::arg("table").noconvert(), nb::arg("constants"),
              nb::arg("shift").none(), nb::arg("evidence").none(), nb::arg("weight").none(), nb::arg("prior"), nb::arg("hard"),
              nb::arg("kept").noconvert(), nb::arg("classes").noconvert(), nb::arg("again"),
-             nb::arg("still"), nb::arg("threads"));
+             nb::arg("still"), nb::arg("leeway").noconvert().none(), nb::arg("change").none(),
+             nb::arg("drift"), nb::arg("threads"));
     bags.def("count", &Bags::count<Real>, nb::arg("weights").noconvert(),
              nb::arg("out").noconvert(), nb::arg("totals").noconvert(),
              nb::arg("update").none(), nb::arg("threads"));

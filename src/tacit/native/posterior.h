@@ -33,7 +33,15 @@ struct Block {
     double *tops, *totals; // log p(x) = top + log total
     double *rest, *left;   // see below
     double *sums;          // of `kept`, class by class
+    Real *leeway;          // or null: how far scores may come apart until a row whose posterior is 1 and
+                           // exact zeros can have another; none (0 or less) for other rows
 };
+
+// How far below the top a score counts for nothing, whatever the rounding of both.
+template <typename Real>
+TACIT_INLINE Real nothing(Real top) {
+    return Real{1} - Exponential<Real>::lowest + std::abs(top) / 4096;
+}
 
 // The log-likelihood of a row is its expected score under its posterior r plus the entropy of r,
 //     sum_k r_k score_k + log total - sum_k r_k (score_k - top),
@@ -59,6 +67,18 @@ TACIT_INLINE void normalize_block(const Block<Real> &block) {
             most = x > most ? x : most;
         }
         block.tops[i] = static_cast<double>(largest<Real, L>(most));
+    }
+    for (std::size_t i = 0; block.leeway && i < block.count; ++i) {
+        const Real top = static_cast<Real>(block.tops[i]);
+        Vec<Real, L> next = Vec<Real, L>{} - infinity, best{}, x;
+        for (std::size_t q = 0; q < vectors; ++q) {
+            load<Real, L>(x, block.scores + i * stride + q * L);
+            best += x == top ? Vec<Real, L>{} + Real{1} : Vec<Real, L>{};
+            x = x < top ? x : Vec<Real, L>{} - infinity;
+            next = x > next ? x : next;
+        }
+        const bool one = sum<Real, L>(best) == Real{1};
+        block.leeway[i] = one ? top - largest<Real, L>(next) - nothing(top) : Real{0};
     }
     for (std::size_t i = 0; i < block.count; ++i) {
         Real *row = block.scores + i * stride;
@@ -110,9 +130,12 @@ TACIT_INLINE void normalize_block(const Block<Real> &block) {
                 last = std::max(last, std::abs(row[k] - held[k]));
             }
             const Real most = block.still * weight;
-            block.moved[i] = !(std::max(last, largest<Real, 4>(far)) <= most &&
-                               std::abs(sum<Real, 4>(cost)) <= 10 * most);
-            if (!block.moved[i]) result = held;
+            const Real apart = std::max(last, largest<Real, 4>(far));
+            block.moved[i] = !(apart <= most && std::abs(sum<Real, 4>(cost)) <= 10 * most);
+            if (!block.moved[i]) {
+                result = held;
+                if (block.leeway && apart > Real{0}) block.leeway[i] = Real{0};
+            }
         } else {
             std::size_t k = 0;
             for (; k + 4 <= K; k += 4) {
@@ -316,12 +339,18 @@ class Posteriors {
     // `evidence` (or null) is added to the scores of `count` rows, and they are normalised. `kept` and what
     // follows are as in `Block`. The posteriors are where the scores were.
     const Block<Real> &normalize(std::size_t count, const double *evidence, const double *weight,
-                                 Real *kept, double *sums, bool again = false, Real still = 0) {
-        block_ = {count, K_,     scores_.data(), gaps_.data(), weight, kept,  again, still,
-                  moved_, tops_, totals_,        rest_,        left_,  sums};
+                                 Real *kept, double *sums, bool again = false, Real still = 0,
+                                 Real *leeway = nullptr) {
+        block_ = {count,  K_,    scores_.data(), gaps_.data(), weight, kept, again, still,
+                  moved_, tops_, totals_,        rest_,        left_,  sums, leeway};
         if (evidence) add(scores_.data(), count, stride_, evidence, K_);
         if (hard_) choose(scores_.data(), count, stride_, K_, best_tops_);
-        K_ <= few && !again ? widest<NormalizeFew>(block_) : widest<Normalize>(block_);
+        if (K_ <= few && !again) {
+            widest<NormalizeFew>(block_);
+            if (leeway) std::fill(leeway, leeway + count, Real{0});
+        } else {
+            widest<Normalize>(block_);
+        }
         if (hard_) std::copy(best_tops_, best_tops_ + count, tops_);
         for (std::size_t i = 0; i < count; ++i) {
             if (!std::isinf(tops_[i])) continue;

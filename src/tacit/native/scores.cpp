@@ -33,7 +33,7 @@ class Softmax {
         if (wanted == Wanted::joint) return;
         widest<Normalize>(Block<double>{count, K_, scores_.data(), gaps_.data(), nullptr,
                                         logs ? kept_.data() : out, false, 0.0, moved_, tops_, totals_,
-                                        rest_, left_, sums_.data()});
+                                        rest_, left_, sums_.data(), nullptr});
         widest<Logarithms>(static_cast<double *>(totals_), count);
         for (std::size_t i = 0; i < count; ++i) {
             log_p[i] = std::isinf(tops_[i]) ? tops_[i] : tops_[i] + totals_[i];

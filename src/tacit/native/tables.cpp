@@ -281,11 +281,12 @@ void define_update(nb::module_ &m, const char *name) {
     update.def(nb::init<Vector<Real>, Vector<double>, Vector<double>, Vector<const double>,
                         Vector<const double>, std::optional<Vector<const double>>,
                         std::optional<Vector<const double>>, std::optional<Matrix<const double>>,
-                        std::optional<Vector<const bool>>>(),
+                        std::optional<Vector<const bool>>, std::optional<Vector<float>>,
+                        std::optional<Vector<const double>>>(),
                nb::arg("table").noconvert(), nb::arg("mean").noconvert(),
                nb::arg("constants").noconvert(), nb::arg("alpha"), nb::arg("log_totals"),
                nb::arg("seen").none(), nb::arg("columns").none(), nb::arg("known").none(),
-               nb::arg("occupied").none());
+               nb::arg("occupied").none(), nb::arg("change").noconvert().none(), nb::arg("by").none());
     update.def_ro("density", &Update<Real>::density);
     update.def_ro("bounded", &Update<Real>::bounded);
     update.def_ro("score", &Update<Real>::score);

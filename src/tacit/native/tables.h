@@ -105,6 +105,35 @@ struct Weigh {
     }
 };
 
+// change[j] = how far the weights of line j have come apart, two classes at most, since `before`; with
+// `by` added to those of each class.
+struct Differ {
+    template <typename Real>
+    static TACIT_INLINE void run(const Real *before, const Real *now, const double *by, std::size_t lines,
+                                 std::size_t K, float *change) {
+        for (std::size_t j = 0; j < lines; ++j, before += K, now += K) {
+            Vec<double, 4> most = Vec<double, 4>{} - std::numeric_limits<double>::infinity(), least = -most;
+            const auto see = [&](std::size_t k) {
+                Vec<double, 4> x;
+                for (int l = 0; l < 4; ++l) {
+                    x[l] = static_cast<double>(now[k + l]) - static_cast<double>(before[k + l]) + by[k + l];
+                }
+                most = x > most ? x : most;
+                least = x < least ? x : least;
+            };
+            std::size_t k = 0;
+            for (; k + 4 <= K; k += 4) see(k);
+            double top = largest<double, 4>(most), bottom = -largest<double, 4>(-least);
+            for (; k < K; ++k) {
+                const double x = static_cast<double>(now[k]) - static_cast<double>(before[k]) + by[k];
+                top = std::max(top, x);
+                bottom = std::min(bottom, x);
+            }
+            change[j] = static_cast<float>(top - bottom);
+        }
+    }
+};
+
 // What a pass over the counts leaves beside its table.
 struct Prepared {
     bool bounded = true;  // no weight is +inf
@@ -229,20 +258,24 @@ class Update {
     // `table` has three parts: the weights, what rounding took off them, and which lines are heavy.
     // `seen`, where given, says how often each class was: weights are those of presence and absence.
     // `known` are the counts of labelled rows, `occupied` the lines where there are any. `columns` are
-    // the sums of the counts over the classes: times the means, part of what is expected.
+    // the sums of the counts over the classes: times the means, part of what is expected. `change`,
+    // where given, gets how far the weights come apart, with `by` added (see Differ).
     Update(Vector<Real> table, Vector<double> mean, Vector<double> constants,
            Vector<const double> alpha, Vector<const double> log_totals,
            std::optional<Vector<const double>> seen, std::optional<Vector<const double>> columns,
-           std::optional<Matrix<const double>> known, std::optional<Vector<const bool>> occupied)
+           std::optional<Matrix<const double>> known, std::optional<Vector<const bool>> occupied,
+           std::optional<Vector<float>> change, std::optional<Vector<const double>> by)
         : lines(mean.shape(0)), classes(constants.shape(0)), stride_((classes + 3) / 4 * 4),
           table_(table), mean_(mean), constants_(constants), alpha_(alpha), columns_(columns),
-          known_(known), occupied_(occupied), smoothing_(alpha_of(alpha, lines)), log_totals_(stride_),
+          known_(known), occupied_(occupied), change_(change), by_(by), smoothing_(alpha_of(alpha, lines)), log_totals_(stride_),
           seen_(seen ? stride_ : 0) {
         check(table.shape(0) >= lines * (2 * classes + 1) && log_totals.shape(0) == classes &&
                   (!seen || seen->shape(0) == classes) &&
                   (!columns || columns->shape(0) == lines) && known.has_value() == occupied.has_value() &&
                   (!known || (known->shape(0) == lines && known->shape(1) == classes &&
-                              occupied->shape(0) == lines)),
+                              occupied->shape(0) == lines)) &&
+                  change.has_value() == by.has_value() &&
+                  (!change || (change->shape(0) == lines && by->shape(0) == classes)),
               "shapes differ");
         std::copy(log_totals.data(), log_totals.data() + classes, log_totals_.begin());
         if (seen) std::copy(seen->data(), seen->data() + classes, seen_.begin());
@@ -250,10 +283,11 @@ class Update {
 
     struct Part {  // of the lines, with what belongs to it alone
         std::vector<double> constants, logs;
+        std::vector<Real> before;
         Prepared found;
         double score = 0;
     };
-    Part part() const { return {std::vector<double>(stride_), {}, {}, 0}; }
+    Part part() const { return {std::vector<double>(stride_), {}, {}, {}, 0}; }
 
     void add_known(double *counts, std::size_t first, std::size_t last) const {
         if (!known_) return;
@@ -281,12 +315,17 @@ class Update {
         best<Smooth<false>>(counts, seen, smoothing_, first, last, classes, stride_, logs);
         if (pairs) best<Smooth<true>>(counts, seen, smoothing_, first, last, classes, stride_, logs + size);
         widest<Logarithms>(logs, (pairs ? 2 : 1) * size);
+        if (change_) part.before.assign(to + first * classes, to + last * classes);
         const auto fill = [&](auto kernel) {
             kernel(classes, smoothing_, log_totals_.data(), first, last, classes, to, fine,
                    static_cast<const Real *>(heavy), mean_.data(), part.constants.data(), logs,
                    &part.found);
         };
         pairs ? fill(PrepareLines<Real, true>{}) : fill(PrepareLines<Real, false>{});
+        if (change_) {
+            const Real *before = part.before.data(), *now = to + first * classes;
+            best<Differ>(before, now, by_->data(), last - first, classes, change_->data() + first);
+        }
     }
 
     // Adds up what was found in the parts, in order.
@@ -314,6 +353,8 @@ class Update {
     std::optional<Vector<const double>> columns_;
     std::optional<Matrix<const double>> known_;
     std::optional<Vector<const bool>> occupied_;
+    std::optional<Vector<float>> change_;
+    std::optional<Vector<const double>> by_;
     const Alpha smoothing_;
     std::vector<double> log_totals_, seen_;
 };
