@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,7 +26,7 @@ def rows(n, d, K=3, seed=0):
         X.multiply(1 / np.maximum(np.sqrt(X.multiply(X).sum(axis=1)), 1e-9)[:, None])
     )
     truth = (X @ rng.normal(0.0, 3.0, (d, K)) + rng.normal(0.0, 0.5, (n, K))).argmax(axis=1)
-    return X, Judged(np.zeros((n, K, 1)), truth, np.arange(n) % 5)
+    return X, Judged(np.zeros((n, K, 1)), truth, np.arange(n) % 5, np.ones(n))
 
 
 @pytest.mark.parametrize("d", [20, 300])  # fewer columns than rows, and more
@@ -46,6 +48,28 @@ def test_what_is_right_stays():
     p = np.eye(3)[judged.truth] * 0.997 + 0.001
     _, (weighed,) = learn(X, judged, Weighed.of(np.ones(1), p, judged.truth, np.ones(100)))
     np.testing.assert_allclose(weighed.posterior, p, atol=2e-3)
+
+
+def test_what_cannot_be_better_is_left_alone():
+    """Classes that are drawn from what the pool says of each row: there is nothing to learn."""
+    X, judged = rows(2000, 50)
+    rng = np.random.default_rng(1)
+    p = rng.dirichlet(np.ones(3), 2000)
+    truth = (p.cumsum(axis=1) < rng.random((2000, 1))).sum(axis=1)
+    judged = replace(judged, truth=truth)
+    found = Weighed.of(np.ones(1), p, truth, np.ones(2000))
+    logs, (weighed,) = learn(X, judged, found)
+    assert logs is None or np.abs(X @ logs).mean() < 0.1
+    assert weighed.loss <= found.loss
+    noise = Weighed.of(np.ones(1), p, truth, np.ones(2000))._replace(losses=np.zeros(2000))
+    assert learn(X, judged, noise)[0] is None  # clearly better as it is
+
+
+def test_other_pools_are_put_right_alike():
+    X, judged = rows(200, 40)
+    even = Weighed.of(np.ones(1), np.full((200, 3), 1 / 3), judged.truth, np.ones(200))
+    _, (first, second) = learn(X, judged, even, even)
+    assert np.array_equal(first.posterior, second.posterior)
 
 
 def test_of_many_rows_some_stand_for_all(monkeypatch):
@@ -129,6 +153,16 @@ def test_rows_come_in_parts_with_the_same_bits(fitted, monkeypatch):
     assert np.array_equal(model.predict_proba(X), whole)
 
 
+def test_rows_of_next_to_no_weight_teach_nothing():
+    X, y = table(300)
+    wrong = ["elm" if label == "ash" else "ash" for label in y[200:]]
+    model = tacit.TableClassifier(random_state=0)
+    weight = np.where(np.arange(300) < 200, 1.0, 1e-9)
+    light = model.fit(X, [*y[:200], *wrong], sample_weight=weight).predict_proba(X)
+    none = model.fit(X, [*y[:200], *wrong], sample_weight=weight > 0.5).predict_proba(X)
+    assert np.abs(light - none).mean() < 0.02
+
+
 TEXTS = ["a late goal", "extra time and a goal", "the slow violin", "a violin and a cello"] * 15
 TOPICS = ["sport", "sport", "music", "music"] * 15
 
@@ -172,6 +206,12 @@ def test_files_keep_them_and_are_checked(fitted, kind, tmp_path):
         with pytest.raises(tacit.ModelFileError, match="correction"):
             tacit.load(bad)
     if kind == "table":
+        correction = replace(model.correction_, columns=model.correction_.columns * 2)
+        other = deepcopy(model)
+        other.correction_ = replace(correction, logs=np.vstack([correction.logs] * 2))
+        other.save(bad)
+        with pytest.raises(tacit.ModelFileError, match="other columns"):
+            tacit.load(bad)
         text = json.dumps(content).replace('"name": "true"', '"name": "other"', 1)
         bad.write_bytes(pack(text, arrays))
         with pytest.raises(tacit.ModelFileError):

@@ -416,7 +416,8 @@ def test_models_are_compared_by_the_same_shares():
     right = np.eye(2)[truth] * 1.4
     always = np.tile([5.0, 0.0], (40, 1))
     said = np.stack([right, always], axis=2)
-    judged = Judged.of([said[:20], said[20:]], [truth[:20], truth[20:]])
+    held = [np.arange(20), np.arange(20, len(truth))]
+    judged = Judged.of([said[:20], said[20:]], truth, np.ones(len(truth)), held)
     one, shares = np.ones(2), np.array([0.5, 0.5])
     alone, other = (judged.pooled(np.arange(2) == i, one, one, shares) for i in range(2))
     assert alone.loss < other.loss

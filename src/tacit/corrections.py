@@ -3,16 +3,17 @@
     log p(y | x) = log p_models(y | x) + sum_j x_j b_jy + constant
 
 Naive Bayes takes words and cells for independent of each other, so what several of them say
-together counts too much or too little. b is what logistic regression finds for hidden rows if it
-begins with what the models say of them. It is held to 0: few labels change little, many change what
-they must. As it is a sum over words or cells, it can be explained exactly.
+together counts too much or too little. b is what some rounds of logistic regression find for hidden
+rows if it begins with what the models say of them. It is held to 0: few labels change little, many
+change what they must. As it is a sum over words or cells, it can be explained exactly.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -32,10 +33,12 @@ __all__ = ["Correction", "TableCorrection", "TextCorrection", "learn"]
 
 # How firmly it is held to 0: the first, or the next while hidden labels get more probable.
 FIRMNESS = (1.0, 0.1, 0.01)
+# Standard errors by which hidden labels must speak against all of it.
+CLEARLY = 3.0
 # Rounds for each: what comes later tells noise.
 ROUNDS = 8
-# Numbers that a round looks at, at most, and how many an entry of a sparse row takes the time of; of
-# more rows some stand for all.
+# Numbers that a round looks at, at most, and of how many an entry of a sparse row takes the time.
+# Of more rows some stand for all.
 WORK = 2e7
 SPARSE = 20
 # Numbers from which on they are float32, which takes half of the time.
@@ -144,8 +147,14 @@ class TableCorrection(Correction):
         return np.zeros(self.logs.shape[1]), found
 
 
-def learn(X: Any, judged: Judged, found: Weighed, *others: Weighed) -> tuple[Array, list[Weighed]]:
+def learn(
+    X: Any, judged: Judged, found: Weighed, *others: Weighed
+) -> tuple[Array | None, list[Weighed]]:
     """Return what puts right what a pool says of hidden rows, and how good both are together.
+
+    That is judged by rows that had no part in it, but those that had were themselves judged by
+    models that know the former: so it is judged too hard. Thus it takes much to speak against it,
+    and where a pool seems better as it is, that is what is said of both.
 
     Parameters
     ----------
@@ -156,14 +165,14 @@ def learn(X: Any, judged: Judged, found: Weighed, *others: Weighed) -> tuple[Arr
     found : Weighed
         What the pool says of them.
     *others : Weighed
-        What other pools say, to compare with; they are held as firmly.
+        What other pools say, to compare with: they are put right as firmly.
 
     Returns
     -------
-    logs : ndarray of shape (d, K)
-        What each column adds for each class.
+    logs : ndarray of shape (d, K), or None
+        What each column adds for each class; None if hidden labels are clearly against it.
     weighed : list of Weighed
-        How good each pool is when it is put right, by rows that had no part in that.
+        How good each pool is.
     """
     n, K = found.posterior.shape
     each = min(X.shape[1], SPARSE * X.nnz / n)
@@ -174,28 +183,33 @@ def learn(X: Any, judged: Judged, found: Weighed, *others: Weighed) -> tuple[Arr
         own = own.astype(np.float32)
     hidden = [judged.fold == i for i in range(int(judged.fold.max()) + 2)]  # the last is none
 
-    def tried(pool: Weighed, firmness: float, starts: list[Array]) -> tuple[Array, Weighed]:
+    def less_and_less_firm(pool: Weighed) -> Iterator[tuple[Array, Weighed]]:
         before = np.maximum(log(pool.posterior), -MOST)
-        p = np.empty((n, K))
-        for i, held in enumerate(hidden):
-            rest = ~held[some]
-            known = before[some][rest], judged.truth[some][rest], pool.counts[some][rest]
-            starts[i] = _fitted(own[rest], *known, firmness, starts[i])
-            logs = back(starts[i])
-            p[held] = normalize(before[held] + X[held] @ logs)[0]
-        return logs, Weighed.of(pool.weights, p, judged.truth, pool.counts)
+        starts = [np.zeros((own.shape[1], K))] * len(hidden)
+        for firmness in FIRMNESS if n >= ENOUGH else FIRMNESS[:1]:
+            p = np.empty((n, K))
+            for i, held in enumerate(hidden):
+                rest = ~held[some]
+                known = before[some][rest], judged.truth[some][rest], pool.counts[some][rest]
+                starts[i] = _fitted(own[rest], *known, firmness, starts[i])
+                logs = back(starts[i])
+                p[held] = normalize(before[held] + X[held] @ logs)[0]
+            yield logs, Weighed.of(pool.weights, p, judged.truth, pool.counts)
 
-    def nothing() -> list[Array]:
-        return [np.zeros((own.shape[1], K))] * len(hidden)
-
-    firmness, starts = FIRMNESS[0], nothing()
-    logs, best = tried(found, firmness, starts)
-    for less in FIRMNESS[1:] if n >= ENOUGH else ():
-        more, weighed = tried(found, less, starts)
-        if weighed.loss >= best.loss:
+    best: list[tuple[Array, Weighed]] = []
+    for one in less_and_less_firm(found):
+        if best and one[1].loss >= best[-1][1].loss:
             break
-        logs, best, firmness = more, weighed, less
-    return logs, [best, *(tried(other, firmness, nothing())[1] for other in others)]
+        best.append(one)
+    logs, weighed = best[-1]
+    if found.beats(weighed, errors=CLEARLY):
+        return None, [found, *others]
+    put_right = [weighed]
+    for other in others:
+        *_, (_, same) = islice(less_and_less_firm(other), len(best))
+        put_right.append(same)
+    pairs = zip(put_right, (found, *others), strict=True)
+    return logs, [min(pair, key=lambda one: one.loss) for pair in pairs]
 
 
 def _turned(X: Any) -> tuple[Any, Callable[[Array], Array]]:

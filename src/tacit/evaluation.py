@@ -198,10 +198,10 @@ class Weighed(NamedTuple):
         """The loss of all rows."""
         return float(self.losses.sum())
 
-    def beats(self, other: Weighed, margin: float = 0.0) -> bool:
-        """Return whether the loss is less by a margin, and by more than a standard error."""
+    def beats(self, other: Weighed, margin: float = 0.0, errors: float = 1.0) -> bool:
+        """Return whether the loss is less by a margin, and by more than some standard errors."""
         less = other.losses - self.losses
-        return bool(less.sum() > max(margin, np.sqrt(len(less)) * less.std()))
+        return bool(less.sum() > max(margin, errors * np.sqrt(len(less)) * less.std()))
 
 
 @dataclass(frozen=True)
@@ -216,6 +216,8 @@ class Judged:
         The true classes.
     fold : ndarray of shape (n,)
         With which others each row was hidden.
+    weight : ndarray of shape (n,)
+        The weights of the rows, 1 on average.
     before : ndarray of shape (n, K), or None
         What is added to the pooled log p(x, y), if it is known.
     """
@@ -223,16 +225,23 @@ class Judged:
     joints: Array
     truth: npt.NDArray[np.intp]
     fold: npt.NDArray[np.intp]
+    weight: Array
     before: Array | None = None
 
     @classmethod
-    def of(cls, joints: list[Array], truth: list[npt.NDArray[np.intp]]) -> Judged | None:
-        """Return what was said in each fold; None unless labels of two classes were hidden."""
-        if not joints or len(np.unique(np.concatenate(truth))) < 2:
+    def of(
+        cls, joints: list[Array], codes: npt.NDArray[np.intp], weight: Array, held: list[Any]
+    ) -> Judged | None:
+        """Return what was said of the rows of each fold; None unless two classes were hidden.
+
+        `codes` and `weight` are those of all rows.
+        """
+        rows = np.concatenate([np.empty(0, np.intp), *held])
+        truth, fold = codes[rows], np.repeat(np.arange(len(held)), [len(own) for own in held])
+        if len(np.unique(truth)) < 2:
             return None
-        best = bounded(np.concatenate(joints))
-        fold = np.repeat(np.arange(len(truth)), [len(own) for own in truth])
-        return cls(best, np.concatenate(truth), fold)
+        own = weight[rows] / weight[rows].mean()
+        return cls(bounded(np.concatenate(joints)), truth, fold, own)
 
     def covers(self, shares: Array) -> bool:
         """Return whether the classes of hidden rows are most of all rows, by their shares."""
@@ -262,24 +271,26 @@ class Judged:
         scale: Array,
         shares: Array | None = None,
         learn: bool = True,
+        most: Array | float = np.inf,
     ) -> Weighed:
-        """Return a pool of some models (see `tacit.pooling.learn`).
+        """Return a pool of some models (see `tacit.pooling.learn`), with weights of at most `most`.
 
         Without `shares` rows count alike, and what the models say is log p(x | y), to which the
         shares of the hidden labels are added. How good the pool is, is said by weights that were
         learnt without the rows they are used on; or by those expected, if none are to `learn`.
         """
         said, K = self.joints[:, :, chosen], self.joints.shape[1]
-        counts, before = np.ones(len(said)), np.log(self.shares)
+        counts, before = self.weight, np.log(self.shares)
         if shares is not None:
-            counts, before = pooling.even_out(self.truth, shares), np.zeros(K)
+            counts, before = counts * pooling.even_out(self.truth, shares), np.zeros(K)
         before = np.broadcast_to(before if self.before is None else self.before, said.shape[:2])
 
         def learnt(rows: npt.NDArray[np.bool_]) -> Array:
             if not learn:
                 return np.asarray((expected / scale)[chosen])
             given = expected[chosen], scale[chosen], counts[rows], before[rows]
-            return pooling.learn(said[rows], self.truth[rows], *given)
+            upper = np.broadcast_to(most, expected.shape)[chosen]
+            return pooling.learn(said[rows], self.truth[rows], *given, upper)
 
         weights = np.zeros(len(chosen))
         weights[chosen] = learnt(np.ones(len(said), bool))
@@ -330,7 +341,7 @@ def weighed(classifier: Any, X: Any, labels: Labels, weight: Array) -> Weighed |
     known = labels.known
     fits = without_rows(classifier, X, known, weight, held)
     joints = [model.predict_joint_log_proba(new)[:, :, None] for model, new in fits]
-    judged, one = Judged.of(joints, [labels.codes[rows] for rows in held]), np.ones(1)
+    judged, one = Judged.of(joints, labels.codes, weight, held), np.ones(1)
     return None if judged is None else judged.pooled(one > 0, one, one, judged.shares)
 
 

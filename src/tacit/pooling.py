@@ -98,6 +98,7 @@ def learn(
     scale: Array,
     counts: Array,
     before: Array,
+    most: Array | float = np.inf,
 ) -> Array:
     """Return the weights of models under which hidden labels are most probable.
 
@@ -117,6 +118,8 @@ def learn(
         What each row counts (`even_out`).
     before : ndarray of shape (n, K) or (K,)
         What is added to the pooled log p(x, y).
+    most : float or ndarray of shape (C,), default=inf
+        What weights are at most.
 
     Returns
     -------
@@ -134,7 +137,7 @@ def learn(
         away = w - expected
         return float(value + FIRMNESS / 2 * (away**2).sum()), slope + FIRMNESS * away
 
-    bounds = [(LEAST * w, None) for w in expected]
+    bounds = list(zip(LEAST * expected, np.maximum(most * scale, LEAST * expected), strict=True))
     found = minimize(loss, expected, jac=True, bounds=bounds, method="L-BFGS-B")
     return np.asarray(found.x / scale)
 

@@ -122,7 +122,7 @@ def settle(
     tables = {cut: classifier._cut(plain, cut) for cut in bins}
     trial = Trial(classifier, tables, labels, weight, doubt)
     if more:
-        trial.correct(X)
+        trial.look_at_cells(X)
     told, among = None, float(weight[labels.unknown].sum() / max(weight.sum(), 1e-300))
     grouped = bool(more) and len(others) > 1 and among >= UNLABELED
     grouped &= len(labels.classes) <= how_many(int((trial.weight > 0).sum()))
@@ -163,8 +163,7 @@ def settle(
         given = [chosen.unlabeled_weight, float(grouped)]
         given += [text.unlabeled_help_.weight for text in texts]
         told = UnlabeledHelp(without.evaluation, other.evaluation, max(given))
-    # Naive Bayes is too sure of itself, never too modest.
-    temperature, by = 1.0 / min(float(best.weights[0]), 1.0), best.weights[1:].tolist()
+    temperature, by = 1.0 / float(best.weights[0]), best.weights[1:].tolist()
     groups = replace(trial.groups, weight=by.pop()) if grouped and trial.groups else None
     text_weights = dict(zip(even, by, strict=True))
     return Settled(chosen, told, temperature, text_weights, groups, correction)
@@ -252,7 +251,8 @@ class Trial:
         if grouped:
             scale[-1] /= LEAD
         judged = replace(judged, joints=np.concatenate(joints, axis=2))
-        return judged.pooled(one > 0, one, scale, self.shares, learn)
+        most = np.append(1.0, np.full(len(one) - 1, np.inf))  # naive Bayes is never too modest
+        return judged.pooled(one > 0, one, scale, self.shares, learn, most)
 
     def look(self, X: Prepared) -> None:
         """Find groups of rows, what they say of hidden ones, and which classes they lean to.
@@ -270,7 +270,7 @@ class Trial:
         self.groups = lesson.taught()
         self.led = [np.empty((0, K)), *map(lesson.said, self.held)]
 
-    def correct(self, X: Prepared) -> None:
+    def look_at_cells(self, X: Prepared) -> None:
         """Look at the cells of hidden rows for what puts right what is said of these."""
         used = (c for c in X.columns if c.vectorizer is None and c.kind != "out")
         columns = tuple(c for c in (c.cut(X.cells[c.name], True) for c in used) if c.values)
@@ -284,7 +284,7 @@ class Trial:
         if self.correction is None or judged is None:
             return None, list(pools)
         logs, found = learn(self.cells, judged, *pools)
-        return replace(self.correction, logs=logs), found
+        return None if logs is None else replace(self.correction, logs=logs), found
 
     def _judge(self, setting: Setting) -> Judged | None:
         """Return what is said of hidden rows, apart from what texts say."""
@@ -305,7 +305,7 @@ class Trial:
                 priors.append(np.broadcast_to(prior, before.shape))
             rest = np.delete(self.weight, held)
             shares.append(np.average(model.label_distributions_, axis=0, weights=rest))
-        judged = Judged.of(joints, [self.codes[held] for held in self.held])
+        judged = Judged.of(joints, self.codes, self.weight, self.held)
         if judged is not None and priors:
             judged = replace(judged, before=np.concatenate(priors))
         if not self.judged and shares:

@@ -287,12 +287,12 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
             elif known:
                 more = () if batches or self.components_per_class != "auto" else COMPONENTS
                 found = settle(self, X, labels, weight, Setting(*setting[:2], 0.0, parts), more)
+                X = self._cut(X, found.setting.bins)
                 setting, self.temperature_ = found.setting, found.temperature
                 self.text_weights_, self.groups_ = found.text_weights, found.groups
                 self.correction_ = found.correction
                 if found.help is not None:
                     self.unlabeled_help_ = found.help
-                X = self._cut(X, setting.bins)
         except KeyboardInterrupt:  # what is found at once is better than nothing
             self._cut_short = True
             self.unlabeled_help_ = UnlabeledHelp(None, None, 0.0)

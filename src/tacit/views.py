@@ -302,14 +302,13 @@ class Learner:
 
     def _judged(self, task: Task) -> Judged | None:
         """Hide labels, fold by fold; None if no label can be hidden."""
-        codes, joints, truth = task.hideable, [], []
-        for held in folds(codes, N_FOLDS):
+        codes, joints, all_held = task.hideable, [], list(folds(task.hideable, N_FOLDS))
+        for held in all_held:
             said = [member.told(joint) for member, joint in self._fits(task, VIEWS, held)]
             lesson = self._lesson(task)
             said += [] if lesson is None else [lesson.said(held)]
             joints.append(np.stack(said, axis=2))
-            truth.append(codes[held])
-        return Judged.of(joints, truth)
+        return Judged.of(joints, codes, task.weight, all_held)
 
     def chosen(self, task: Task) -> Found:
         """Fit a member whose view the labels do not contradict, and one to what it guesses."""
@@ -378,9 +377,9 @@ class Learner:
         rows, correction = np.concatenate(list(folds(task.hideable, N_FOLDS))), None
         if not pick:
             weighing, _ = task.weighted("topics", VIEWS["topics"])
-            correction = TextCorrection(np.empty((0, 0)), weighing)
-            logs, pools = learn(correction.seen(task.counts, rows), judged, *pools)
-            correction = replace(correction, logs=logs)
+            words = TextCorrection(np.empty((0, 0)), weighing).seen(task.counts, rows)
+            logs, pools = learn(words, judged, *pools)
+            correction = None if logs is None else TextCorrection(logs, weighing)
         chosen, without = pools[0], pools[int(used)]
         with_them = None if alone else pools[int(not used)].evaluation
         told = UnlabeledHelp(without.evaluation, with_them, float(used))

@@ -245,7 +245,8 @@ def _check_table_correction(saved: TableCorrection, K: int, columns: tuple[Colum
     """Raise ValueError unless a correction is of these columns and classes."""
     size = sum(len(column.values) for column in saved.columns)
     _check_correction(saved, size, K)
-    if not saved.columns or not _of(columns, saved.columns):
+    names = {column.name for column in saved.columns}
+    if not names or len(names) < len(saved.columns) or not _of(columns, saved.columns):
         raise ValueError("its correction is of other columns")
 
 
