@@ -11,9 +11,9 @@ change what they must. As it is a sum over words or cells, it can be explained e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
 from sklearn.preprocessing import normalize as to_unit_length
 
+from tacit import engine
 from tacit.columns import Column
 from tacit.evaluation import ENOUGH, MOST, Judged, Weighed
 from tacit.numerics import Array, log, normalize
@@ -36,10 +37,10 @@ FIRMNESS = (1.0, 0.1, 0.01)
 # Standard errors by which hidden labels must speak against all of it.
 CLEARLY = 3.0
 # Rounds for each: what comes later tells noise.
-ROUNDS = 8
+ROUNDS = 6
 # Numbers that a round looks at, at most, and of how many an entry of a sparse row takes the time.
 # Of more rows some stand for all.
-WORK = 2e7
+WORK = 1.5e7
 SPARSE = 20
 # Numbers from which on they are float32, which takes half of the time.
 LARGE = 1e6
@@ -165,7 +166,7 @@ def learn(
     found : Weighed
         What the pool says of them.
     *others : Weighed
-        What other pools say, to compare with: they are put right as firmly.
+        What other pools say, to compare with: they are put right as firmly, at once.
 
     Returns
     -------
@@ -175,39 +176,41 @@ def learn(
         How good each pool is.
     """
     n, K = found.posterior.shape
-    each = min(X.shape[1], SPARSE * X.nnz / n)
-    most = min(n, int(max((WORK / K) ** 0.5, WORK / (K * max(each, 1)))))
+    wide = max(min(X.shape[1], SPARSE * X.nnz / n), 1)
+    most = min(n, int(max((WORK / K) ** 0.5, WORK / (K * wide))))
     some = np.linspace(0, n - 1, most).astype(np.intp)
     own, back = _turned(X[some])
     if own.size * K > LARGE:
         own = own.astype(np.float32)
     hidden = [judged.fold == i for i in range(int(judged.fold.max()) + 2)]  # the last is none
 
-    def less_and_less_firm(pool: Weighed) -> Iterator[tuple[Array, Weighed]]:
-        before = np.maximum(log(pool.posterior), -MOST)
-        starts = [np.zeros((own.shape[1], K))] * len(hidden)
-        for firmness in FIRMNESS if n >= ENOUGH else FIRMNESS[:1]:
-            p = np.empty((n, K))
-            for i, held in enumerate(hidden):
-                rest = ~held[some]
-                known = before[some][rest], judged.truth[some][rest], pool.counts[some][rest]
-                starts[i] = _fitted(own[rest], *known, firmness, starts[i])
-                logs = back(starts[i])
-                p[held] = normalize(before[held] + X[held] @ logs)[0]
-            yield logs, Weighed.of(pool.weights, p, judged.truth, pool.counts)
+    def tried(pool: Weighed, each: Sequence[float]) -> Iterator[tuple[Array, Weighed]]:
+        before, p = np.maximum(log(pool.posterior), -MOST), np.empty((n, K))
+        found = [np.zeros((own.shape[1], K))] * len(hidden)
 
+        def fitted(i: int, firmness: float) -> Array:
+            rest = ~hidden[i][some]
+            known = before[some][rest], judged.truth[some][rest], pool.counts[some][rest]
+            return _fitted(own[rest], *known, firmness, found[i])
+
+        for firmness in each:
+            go_on = partial(fitted, firmness=firmness)
+            found = engine.each(go_on, range(len(hidden)), ROUNDS * own.size * K)
+            for held, logs in zip(hidden, map(back, found), strict=True):
+                p[held] = normalize(before[held] + X[held] @ logs)[0]
+            yield logs, Weighed.of(pool.weights, p.copy(), judged.truth, pool.counts)
+
+    each = FIRMNESS if n >= ENOUGH else FIRMNESS[:1]
     best: list[tuple[Array, Weighed]] = []
-    for one in less_and_less_firm(found):
+    for one in tried(found, each):
         if best and one[1].loss >= best[-1][1].loss:
             break
         best.append(one)
     logs, weighed = best[-1]
     if found.beats(weighed, errors=CLEARLY):
         return None, [found, *others]
-    put_right = [weighed]
-    for other in others:
-        *_, (_, same) = islice(less_and_less_firm(other), len(best))
-        put_right.append(same)
+    last = each[len(best) - 1 : len(best)]
+    put_right = [weighed, *(next(tried(other, last))[1] for other in others)]
     pairs = zip(put_right, (found, *others), strict=True)
     return logs, [min(pair, key=lambda one: one.loss) for pair in pairs]
 

@@ -106,8 +106,9 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
     groups_ : Groups or None
         Groups of rows that are alike, found without labels, and the classes that they lean to.
     correction_ : TableCorrection or None
-        What each cell adds to put right what all these get wrong, by hidden labels. `top_features`
-        leaves it and the groups out.
+        What each cell adds to put right what all these get wrong, by hidden labels; None if none
+        could be hidden, these are clearly against it, or unless `unlabeled_weight` and
+        `components_per_class` are "auto". `top_features` leaves it and the groups out.
     unlabeled_weight_ : float
         The weight of rows without a label beside texts.
     label_name_ : str or None

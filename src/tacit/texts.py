@@ -95,8 +95,9 @@ class TextClassifier(Scores, BaseEstimator):
     groups_ : TextGroups or None
         Groups of texts that are alike, found without labels, and the classes that they lean to.
     correction_ : TextCorrection or None
-        What each word adds to put right what all these get wrong, by hidden labels.
-        `top_features` leaves it and the groups out.
+        What each word adds to put right what all these get wrong, by hidden labels; None if none
+        could be hidden, these are clearly against it, or with `combination` "pick". `top_features`
+        leaves it and the groups out.
     unlabeled_help_ : UnlabeledHelp
         Whether texts without a label helped: hidden labels found without them and with them.
     evaluation_ : Evaluation or None
