@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 import tacit
 from modelfiles import pack, unpack
-from tacit import corrections
+from tacit import corrections, engine
 from tacit.corrections import learn
 from tacit.evaluation import Judged, Weighed
 
@@ -63,6 +63,19 @@ def test_what_cannot_be_better_is_left_alone():
     assert weighed.loss <= found.loss
     noise = Weighed.of(np.ones(1), p, truth, np.ones(2000))._replace(losses=np.zeros(2000))
     assert learn(X, judged, noise)[0] is None  # clearly better as it is
+
+
+@pytest.mark.parametrize("d", [30, 500])
+def test_threads_change_no_bit(d, monkeypatch):
+    X, judged = rows(200, d)
+    even = Weighed.of(np.ones(1), np.full((200, 3), 1 / 3), judged.truth, np.ones(200))
+    found = []
+    for threads in (1, 3):
+        monkeypatch.setattr(engine, "LEAST_WORK", 1)
+        with engine.one_blas_thread(), engine.kernel_threads(threads):
+            logs, (weighed,) = learn(X, judged, even)
+        found.append((logs, weighed.posterior))
+    assert all(np.array_equal(a, b) for a, b in zip(*found, strict=True))
 
 
 def test_other_pools_are_put_right_alike():

@@ -445,7 +445,7 @@ class TextClassifier(Scores, BaseEstimator):
         >>> model.class_shares_
         array([0.5, 0.5])
         >>> model.adapt_prior(["a goal", "late goal", "goal", "slow violin"]).class_shares_.round(2)
-        array([0.26, 0.74])
+        array([0.25, 0.75])
         """
         other, old = copy(self), self._log_shares
         shares = adapted_shares(self.predict_proba(X), np.exp(old))
