@@ -162,7 +162,7 @@ def test_cells_by_hand(fitted):
 def test_rows_come_in_parts_with_the_same_bits(fitted, monkeypatch):
     X, _, model = fitted
     whole = model.predict_proba(X)
-    monkeypatch.setattr(corrections, "AT_ONCE", 7)
+    monkeypatch.setattr("tacit.rows.CHUNK", 7)
     assert np.array_equal(model.predict_proba(X), whole)
 
 

@@ -115,7 +115,7 @@ def test_files_whose_groups_do_not_fit_are_refused(fitted, tmp_path):
 def test_many_rows_come_in_parts(fitted, monkeypatch):
     X, _, model = fitted
     whole = model.predict_proba(X)
-    monkeypatch.setattr("tacit.groups.AT_ONCE", 7)
+    monkeypatch.setattr("tacit.rows.CHUNK", 7)
     np.testing.assert_array_equal(model.predict_proba(X), whole)
 
 

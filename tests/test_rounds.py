@@ -251,6 +251,32 @@ def test_rounds_after_rounds_with_labelled_rows(seed, K, family, alpha, rounded,
         compare(same, other, rounded, float(n + X.sum()))
 
 
+def test_rows_that_stay_are_not_scored():
+    """If nothing is said to have moved, rows with a leeway keep their posterior, others do not."""
+    rng = np.random.default_rng(0)
+    of, p = rng.integers(0, 4, 1500), rng.dirichlet(np.full(400, 0.1), 4)
+    length = np.where(np.arange(1500) % 20, 250.0, 8.0)[:, None]  # few rows are not certain
+    X = sparse.csr_array(rng.poisson(p[of] * length) * 1.0)
+    model = NaiveBayes(Multinomial(1.0).bind(X))
+    rows = model.rows(X).fresh()
+
+    def nothing_moved(own, constants, shift):
+        constants[:] = [1e6, 0.0, 0.0, 0.0]  # whoever is scored is of the first class
+        return np.zeros(X.shape[1], np.float32), (0.0, 0.0)
+
+    with single(True), pytest.MonkeyPatch.context() as patch:
+        start = model.start(rows, np.eye(4)[of] + 0.1)
+        found = em.fit(model, [rows], start, max_iter=3, tol=0.0)
+        before, leeway = rows.memory.kept[:6000].copy().reshape(-1, 4), rows.memory.leeway.copy()
+        patch.setattr(bags.Memory, "moved_apart", nothing_moved)
+        model.expect(found.params, rows)
+    after, stays = rows.memory.kept[:6000].reshape(-1, 4), leeway > 0.021 * X.sum(axis=1)
+    scored = leeway <= 0
+    assert min(stays.sum(), scored.sum()) > 50
+    np.testing.assert_array_equal(after[stays], before[stays])
+    np.testing.assert_allclose(after[scored, 0], 1.0, atol=1e-4)
+
+
 def test_differences_are_the_sums():
     """Sums that take in only what moved, round after round, are those over all rows."""
     X, y = text(length=100)
@@ -383,6 +409,10 @@ X = sparse.csr_array(
     (n, d),
 )
 X.sum_duplicates()
+if sys.argv[1] == "once":  # three words of each row are said nowhere else
+    rare, ends = np.arange(3 * n, dtype=np.int32), np.arange(0, 3 * n + 1, 3)
+    X = sparse.csr_array(sparse.hstack([X, sparse.csr_array((np.ones(3 * n), rare, ends))]))
+    d = X.shape[1]
 if sys.argv[1] == "weights":
     X.data *= 0.1
 y = np.where(np.arange(n) % 1000 == 0, rng.integers(0, K, n), np.nan)
@@ -403,7 +433,7 @@ print(size, after - before, n * K * 4, 8 * d * K * 8)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
-@pytest.mark.parametrize("values", ["counts", "weights"])
+@pytest.mark.parametrize("values", ["counts", "weights", "once"])
 def test_memory_of_a_fit(values):
     """At most 1.2 times the matrix beside it, and the parameters and posteriors."""
     done = subprocess.run(

@@ -21,16 +21,17 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
-from sklearn.preprocessing import normalize as to_unit_length
+from sklearn.preprocessing import normalize as to_length_1
 
 from tacit import engine
 from tacit.columns import Column
 from tacit.evaluation import ENOUGH, MOST, Judged, Weighed
 from tacit.numerics import Array, log, normalize
+from tacit.rows import in_parts
 from tacit.tabular import Prepared
 from tacit.weighting import TermWeights
 
-__all__ = ["Correction", "TableCorrection", "TextCorrection", "learn"]
+__all__ = ["Correction", "TableCorrection", "TextCorrection", "learn", "to_length_1"]
 
 # How firmly it is held to 0: the first, or the next while hidden labels get more probable.
 FIRMNESS = (1.0, 0.1, 0.01)
@@ -46,8 +47,6 @@ SPARSE = 20
 LARGE = 1e6
 # What is added to squared lengths, so that equal rows do no harm.
 ROUNDING = 1e-9
-# Rows that are looked at at once.
-AT_ONCE = 10_000
 
 
 @dataclass(frozen=True)
@@ -68,8 +67,7 @@ class Correction(ABC):
 
     def evidence(self, X: Any) -> Array:
         """Return what is added for each class, of shape (n, K)."""
-        parts = [slice(start, start + AT_ONCE) for start in range(0, X.shape[0], AT_ONCE)]
-        return np.concatenate([self.seen(X, part) @ self.logs for part in parts])
+        return in_parts(lambda part: np.asarray(self.seen(X, part) @ self.logs), X.shape[0])
 
 
 @dataclass(frozen=True)
@@ -95,11 +93,11 @@ class TextCorrection(Correction):
 
     def seen(self, X: Any, rows: Any = slice(None)) -> Any:
         """Return the words of texts, from their counts."""
-        return to_unit_length(self.weights.transform(X[rows]))
+        return to_length_1(self.weights.transform(X[rows]))
 
     def terms(self, row: Any) -> tuple[Array, Array]:
         """Return what is added before words are seen, which is nothing, and by each word."""
-        own = to_unit_length(row)
+        own = to_length_1(row)
         return np.zeros(self.logs.shape[1]), own.data[:, None] * self.logs[own.indices]
 
 
@@ -186,17 +184,17 @@ def learn(
 
     def tried(pool: Weighed, each: Sequence[float]) -> Iterator[tuple[Array, Weighed]]:
         before, p = np.maximum(log(pool.posterior), -MOST), np.empty((n, K))
-        found = [np.zeros((own.shape[1], K))] * len(hidden)
+        fits = [np.zeros((own.shape[1], K))] * len(hidden)
 
-        def fitted(i: int, firmness: float) -> Array:
+        def go_on(i: int, firmness: float) -> Array:
             rest = ~hidden[i][some]
             known = before[some][rest], judged.truth[some][rest], pool.counts[some][rest]
-            return _fitted(own[rest], *known, firmness, found[i])
+            return _fitted(own[rest], *known, firmness, fits[i])
 
         for firmness in each:
-            go_on = partial(fitted, firmness=firmness)
-            found = engine.each(go_on, range(len(hidden)), ROUNDS * own.size * K)
-            for held, logs in zip(hidden, map(back, found), strict=True):
+            work = ROUNDS * own.size * K
+            fits = engine.each(partial(go_on, firmness=firmness), range(len(hidden)), work)
+            for held, logs in zip(hidden, map(back, fits), strict=True):
                 p[held] = normalize(before[held] + X[held] @ logs)[0]
             yield logs, Weighed.of(pool.weights, p.copy(), judged.truth, pool.counts)
 

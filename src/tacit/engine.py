@@ -25,6 +25,7 @@ __all__ = [
     "Wanted",
     "add",
     "distinct",
+    "each",
     "expect",
     "has_duplicates",
     "kernel_threads",

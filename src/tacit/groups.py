@@ -33,6 +33,7 @@ from tacit.components import log_of_parts
 from tacit.families import Gaussian
 from tacit.mixtures import TableMixture
 from tacit.numerics import Array, log, normalize
+from tacit.rows import in_parts
 from tacit.tabular import Group, Prepared
 
 __all__ = [
@@ -57,8 +58,6 @@ MIXTURES = 4
 ROUNDS = 25
 # Rows of the classes as they are labelled that each group has before any of its own is seen.
 PRIOR_ROWS = 0.1
-# Rows whose p(g | x) are held at once.
-AT_ONCE = 10_000
 
 
 @dataclass(frozen=True)
@@ -102,8 +101,7 @@ class Leaning(ABC):
 
     def evidence(self, X: Any) -> Array:
         """Return what the groups of rows say for each class beyond its share, of shape (n, K)."""
-        parts = [slice(start, start + AT_ONCE) for start in range(0, X.shape[0], AT_ONCE)]
-        return np.concatenate([self.said(self.posterior(X, part)) for part in parts])
+        return in_parts(lambda part: self.said(self.posterior(X, part)), X.shape[0])
 
     def blended(self, terms: Iterable[tuple[Array, Array]]) -> tuple[Array, list[Array]]:
         """Return what is said of each class before a row is seen, and by its cells.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, Self, cast
@@ -15,7 +15,7 @@ from tacit.bags import Bags, Memory
 from tacit.codes import Codes
 from tacit.numerics import Array
 
-__all__ = ["CHUNK", "Blocks", "Cells", "Features", "Joined", "Rows", "cells"]
+__all__ = ["CHUNK", "Blocks", "Cells", "Features", "Joined", "Rows", "cells", "in_parts"]
 
 # Rows in a chunk of dense rows.
 CHUNK = 1 << 14
@@ -200,3 +200,15 @@ class Rows:
             return
         for begin in range(0, len(self), size):
             yield self.take(slice(begin, begin + size))
+
+
+def in_parts(look: Callable[[slice], Array], n: int) -> Array:
+    """Return what is found in n rows, of which some at a time are looked at.
+
+    Examples
+    --------
+    >>> in_parts(lambda part: np.arange(3.0)[part], 3)
+    array([0., 1., 2.])
+    """
+    parts = (slice(start, start + CHUNK) for start in range(0, n, CHUNK))
+    return np.concatenate([look(part) for part in parts])

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tacit.classifiers import MultinomialNB
 from tacit.components import log_of_parts, mean_of_parts
-from tacit.corrections import TextCorrection, learn
+from tacit.corrections import TextCorrection, learn, to_length_1
 from tacit.evaluation import N_FOLDS, Evaluation, Judged, UnlabeledHelp, Weighed, folds
 from tacit.groups import UNLABELED, Lesson
 from tacit.labels import Labels
@@ -376,9 +376,8 @@ class Learner:
             pools = pools if used else pools[::-1]
         rows, correction = np.concatenate(list(folds(task.hideable, N_FOLDS))), None
         if not pick:
-            weighing, _ = task.weighted("topics", VIEWS["topics"])
-            words = TextCorrection(np.empty((0, 0)), weighing).seen(task.counts, rows)
-            logs, pools = learn(words, judged, *pools)
+            weighing, X = task.weighted("topics", VIEWS["topics"])
+            logs, pools = learn(to_length_1(X[rows]), judged, *pools)
             correction = None if logs is None else TextCorrection(logs, weighing)
         chosen, without = pools[0], pools[int(used)]
         with_them = None if alone else pools[int(not used)].evaluation
