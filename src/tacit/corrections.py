@@ -13,7 +13,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
 from sklearn.preprocessing import normalize as to_length_1
 
-from tacit import engine
 from tacit.columns import Column
 from tacit.evaluation import ENOUGH, MOST, Judged, Weighed
 from tacit.numerics import Array, log, normalize
@@ -185,16 +183,12 @@ def learn(
     def tried(pool: Weighed, each: Sequence[float]) -> Iterator[tuple[Array, Weighed]]:
         before, p = np.maximum(log(pool.posterior), -MOST), np.empty((n, K))
         fits = [np.zeros((own.shape[1], K))] * len(hidden)
-
-        def go_on(i: int, firmness: float) -> Array:
-            rest = ~hidden[i][some]
-            known = before[some][rest], judged.truth[some][rest], pool.counts[some][rest]
-            return _fitted(own[rest], *known, firmness, fits[i])
-
         for firmness in each:
-            work = ROUNDS * own.size * K
-            fits = engine.each(partial(go_on, firmness=firmness), range(len(hidden)), work)
-            for held, logs in zip(hidden, map(back, fits), strict=True):
+            for i, held in enumerate(hidden):
+                rest = ~held[some]
+                known = before[some][rest], judged.truth[some][rest], pool.counts[some][rest]
+                fits[i] = _fitted(own[rest], *known, firmness, fits[i])
+                logs = back(fits[i])
                 p[held] = normalize(before[held] + X[held] @ logs)[0]
             yield logs, Weighed.of(pool.weights, p.copy(), judged.truth, pool.counts)
 

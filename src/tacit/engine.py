@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -25,7 +25,6 @@ __all__ = [
     "Wanted",
     "add",
     "distinct",
-    "each",
     "expect",
     "has_duplicates",
     "kernel_threads",
@@ -360,18 +359,3 @@ def expect(model: Any, params: Any, chunks: Sequence[Any], n_jobs: int | None) -
 def _expect_in_threads(model: Any, params: Any, chunks: Sequence[Any], size: int) -> Iterator[Any]:
     with ThreadPoolExecutor(size) as pool:
         yield from pool.map(lambda chunk: model.expect(params, chunk), chunks)
-
-
-def each(function: Callable[[Any], Any], items: Sequence[Any], work: int) -> list[Any]:
-    """Return what a function gives for each item, in threads if so many operations are worth it.
-
-    Examples
-    --------
-    >>> each(lambda x: x + 1, [1, 2, 3], 10**9)
-    [2, 3, 4]
-    """
-    size = min(len(items), threads(work))
-    if size <= 1:
-        return [function(item) for item in items]
-    with ThreadPoolExecutor(size) as pool:
-        return list(pool.map(function, items))
