@@ -91,8 +91,8 @@ void share(std::size_t tasks, int threads, const Work &work) {
             next.store(tasks);
         }
         if (which) {
-            moved[which] = false;
             const std::lock_guard<std::mutex> wait(moving);
+            moved[which] = false;
         }
     };
     std::vector<std::thread> others;
