@@ -35,7 +35,7 @@ __all__ = [
 
 # Rounds with short rows, and the rise in nats a row that ends them.
 WARM_UP = 8
-WARM_UP_TOL = 1e-3
+WARM_UP_TOL = 1e-2
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -154,10 +154,7 @@ class MultinomialKind(SparseKind):
 
 def _column_sums(X: Any, weight: Array) -> Array:
     """Return the sum of each column, rows times their weights; missing cells are nothing."""
-    if sparse.issparse(X):
-        each = X.data * np.repeat(weight, np.diff(X.indptr))
-        return np.bincount(X.indices, each, X.shape[1]).astype(np.float64)
-    return np.asarray(weight @ np.nan_to_num(X))
+    return np.asarray(X.T @ weight if sparse.issparse(X) else weight @ np.nan_to_num(X))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

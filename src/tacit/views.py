@@ -246,7 +246,7 @@ class Learner:
         return MultinomialNB(
             **view.settings,
             class_alpha=0.005,
-            tol=1e-3,
+            tol=1e-2,
             components_per_class=self.components,
             unlabeled_weight=unlabeled_weight,
             classes=np.arange(task.n_classes),

@@ -137,7 +137,9 @@ class TermWeights(TransformerMixin, BaseEstimator):
         columns = columns if len(columns) else np.arange(d)  # no row has a word
         weights = np.zeros(d)
         weights[columns] = np.log((1.0 + n) / np.maximum(rows[columns], 1)) ** self.idf
-        each = (np.log1p(X.data) * weights[X.indices])[weights[X.indices] > 0]
+        each = weights[X.indices]
+        counted = np.flatnonzero(each > 0)
+        each = np.log1p(X.data[counted]) * each[counted]
         self.columns_ = columns
         self.weights_ = weights[columns] * (len(each) / each.sum() if len(each) else 1.0)
         return self
@@ -175,8 +177,8 @@ class TermWeights(TransformerMixin, BaseEstimator):
         place = np.full(X.shape[1], -1, dtype=X.indices.dtype)
         place[self.columns_] = np.arange(len(self.columns_))
         indices = place[X.indices]
-        kept = indices >= 0
-        ends = np.concatenate([[0], np.cumsum(kept)])[X.indptr]
+        kept = np.flatnonzero(indices >= 0)
+        ends = np.searchsorted(kept, X.indptr)
         indices = indices[kept]
         data = np.log1p(X.data[kept]) * self.weights_[indices]
         if self.length_scale < np.inf:
