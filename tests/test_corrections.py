@@ -16,6 +16,7 @@ from modelfiles import pack, unpack
 from tacit import corrections, engine
 from tacit.corrections import learn
 from tacit.evaluation import Judged, Weighed
+from tacit.report import describe, tell
 
 
 def rows(n, d, K=3, seed=0):
@@ -195,6 +196,16 @@ def test_one_label_a_class_and_pick_have_none():
     few = [*TOPICS[:1], None, *TOPICS[2:3], *[None] * 57]
     assert tacit.TextClassifier().fit(TEXTS, few).correction_ is None
     assert tacit.TextClassifier(combination="pick").fit(TEXTS, TOPICS).correction_ is None
+
+
+def test_reports_tell_of_them(fitted):
+    X, y, model = fitted
+    told = "\n".join(tell(describe(model, X, y.tolist(), 0.0)))
+    assert f"what {len(model.correction_.logs)} values say of the classes" in told
+    texts = {"note": [f"{text} {i}" for i, text in enumerate(TEXTS)]}
+    model = tacit.TableClassifier(kinds={"note": "text"}).fit(texts, TOPICS)
+    told = "\n".join(tell(describe(model, texts, TOPICS, 0.0)))
+    assert "; corrected by hidden labels" in told
 
 
 @pytest.mark.parametrize("kind", ["table", "text"])

@@ -11,7 +11,15 @@ import numpy as np
 from tacit.columns import Column, columns_of
 from tacit.evaluation import Evaluation, UnlabeledHelp
 
-__all__ = ["columns_facts", "describe", "evaluation_facts", "help_facts", "marks_facts", "tell"]
+__all__ = [
+    "beside_facts",
+    "columns_facts",
+    "describe",
+    "evaluation_facts",
+    "help_facts",
+    "marks_facts",
+    "tell",
+]
 
 # Classes, and features of each, that a person is told of.
 MOST_CLASSES = 30
@@ -42,6 +50,7 @@ def columns_facts(
                 {"view": member.view, "supervised": member.supervised, "weight": float(weight)}
                 for member, weight in zip(text.members_, text.pool_.weights, strict=True)
             ]
+            facts |= beside_facts(text)
         if column.name in cells and column.kind != "out":
             facts["missing"] = sum(cell is None for cell in cells[column.name].values)
         found.append(facts)
@@ -97,10 +106,11 @@ def marks_facts(model: Any, n: int = MARKS) -> dict[str, Any]:
     return {str(name): [feature._asdict() for feature in own] for name, own in pairs}
 
 
-def groups_facts(model: Any) -> int | None:
-    """Return how many groups of rows say something of the classes; None if none do."""
-    groups = getattr(model, "groups_", None)
-    return None if groups is None else len(groups.shares)
+def beside_facts(model: Any) -> dict[str, Any]:
+    """Return what is said beside columns and words: by how many groups of rows, by corrections."""
+    groups, correction = (getattr(model, name, None) for name in ("groups_", "correction_"))
+    count = None if groups is None else len(groups.shares)
+    return {"groups": count, "corrected": None if correction is None else len(correction.logs)}
 
 
 def describe(
@@ -114,7 +124,7 @@ def describe(
         given = Counter(label for label in labels if label is not None)
         facts["classes"] = {str(name): given[name] for name in classes}
         facts["components"] = model.components_per_class_
-        facts["groups"] = groups_facts(model)
+        facts |= beside_facts(model)
     else:
         facts["shares"] = {str(k): float(w) for k, w in enumerate(model.weights_)}
     facts |= {
@@ -161,6 +171,10 @@ def _groups(facts: Mapping[str, Any]) -> list[str]:
     return [f"{facts['groups']} of rows that are alike, by the classes that they lean to"]
 
 
+def _corrected(facts: Mapping[str, Any]) -> list[str]:
+    return [f"what {facts['corrected']:,} values say of the classes, by labels that were hidden"]
+
+
 def _listed(items: Sequence[str]) -> str:
     more = len(items) - MOST_CLASSES
     return ", ".join(items[:MOST_CLASSES]) + (f" and {more} more" if more > 0 else "")
@@ -181,8 +195,10 @@ def _columns(facts: Mapping[str, Any]) -> list[str]:
         notes = [column["note"]] if "note" in column else []
         if "words" in column:
             seen = dict.fromkeys(model["view"] for model in column.get("models", []))
-            by = f", seen as {' and as '.join(seen)}" if seen else ""
-            notes.append(f"{column['words']:,} words{by}")
+            notes.append(f"{column['words']:,} words")
+            notes += [f"seen as {' and as '.join(seen)}"] if seen else []
+            notes += [f"in {column['groups']} groups"] if column.get("groups") else []
+            notes += ["corrected by hidden labels"] if column.get("corrected") else []
         elif "bins" in column:
             notes.append(f"in {column['bins']} bins")
         elif "categories" in column:
@@ -280,6 +296,7 @@ TELLERS = {
     "shares": _shares,
     "columns": _columns,
     "groups": _groups,
+    "corrected": _corrected,
     "bic": _bic,
     "rounds": _rounds,
     "unlabelled": _unlabelled,

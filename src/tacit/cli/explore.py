@@ -31,7 +31,7 @@ from tacit.cli.options import (
 )
 from tacit.cli.talk import UsageError, as_text, command, fitted, report
 from tacit.columns import columns_of, infer
-from tacit.report import columns_facts, describe, groups_facts, marks_facts, tell
+from tacit.report import beside_facts, columns_facts, describe, marks_facts, tell
 from tacit.text import CountVectorizer
 
 __all__ = ["cluster", "demo", "explain", "inspect", "sample"]
@@ -174,7 +174,7 @@ def inspect(
         if isinstance(found, TableClassifier | TableMixture):
             texts = getattr(found, "texts_", None)
             facts["columns"] = columns_facts(found.columns_, texts=texts)
-            facts["groups"] = groups_facts(found)
+            facts |= beside_facts(found)
             facts["marks"] = marks_facts(found)
     if as_json:
         print(as_text(facts))
