@@ -374,15 +374,15 @@ def main(scale: float = 1.0, turns: int = 9) -> tuple[str, list[Line]]:
     by_hand = "SciPy float64 by hand", "SciPy float32 by hand"
     goals = {**dict(zip(by_hand, (8, 3.5), strict=True)), "the scikit-learn recipe": 60}
     large = dict(zip(by_hand, (8, 3), strict=True))
-    few = max(1, turns // 3)
+    few, many = max(1, turns // 3), 3 * turns
     found = [
-        *em_rounds(n, words, tokens, 20, turns, goals, recipe=True),
-        *bound(n, words, tokens, 20, turns),
+        *em_rounds(n, words, tokens, 20, many, goals, recipe=True),
+        *bound(n, words, tokens, 20, many),
         *em_rounds(10 * n, 2 * words, 12 * tokens, 20, few, large, recipe=False),
         *em_rounds(50 * n, words, 35 * tokens, 2, few, {by_hand[0]: 6}, recipe=False),
         *categories(25 * n, turns),
         *latent_classes(5 * n, turns),
-        *supervised(n, words, tokens, turns),
+        *supervised(n, words, tokens, many),
         *newsgroups(scale, turns),
         *vectorizer(scale, turns),
         *filling(scale, turns),
@@ -396,7 +396,7 @@ def main(scale: float = 1.0, turns: int = 9) -> tuple[str, list[Line]]:
         "# How fast: tacit against what people use now",
         "",
         "Written by `make bench`. How many times as long the other takes: medians of up to "
-        f"{turns} turns, taken in turn in one process on a shared machine. Zipf counts. A peer "
+        f"{many} turns, taken in turn in one process on a shared machine. Zipf counts. A peer "
         "that is not installed has no line (`pip install tacit[bench]`, `tacit[bench-torch]`).",
         "",
         f"{processor()}, {engine.workers(None)} cores; Python {platform.python_version()}, "
