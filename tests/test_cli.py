@@ -123,6 +123,12 @@ def test_fit_predict_explain_inspect_sample(table, tmp_path):
     shown = call("inspect", model).stdout
     assert "TableClassifier" in shown
     assert "violin" in shown
+    text = tmp_path / "text.model"
+    tacit.TextClassifier().fit(mails()[0]["text"], truth).save(text)
+    shown = json.loads(call("inspect", text, "--json").stdout)
+    assert shown["columns"][0]["corrected"] == shown["columns"][0]["words"]
+    assert sum(shown["shares"].values()) == pytest.approx(1.0)
+    assert "violin" in call("inspect", text).stdout
     assert "identifies the rows" in call("inspect", table).stdout
     drawn = call("sample", model, "-n", 5)
     assert len(list(csv.DictReader(io.StringIO(drawn.stdout)))) == 5

@@ -33,7 +33,7 @@ __all__ = [
     "MultinomialNB",
 ]
 
-# Rounds with short rows, and the rise in nats a row that ends them.
+# Rounds with short rows, and the nats a row still to come that end them.
 WARM_UP = 8
 WARM_UP_TOL = 1e-2
 

@@ -19,6 +19,7 @@ __all__ = [
     "help_facts",
     "marks_facts",
     "tell",
+    "text_facts",
 ]
 
 # Classes, and features of each, that a person is told of.
@@ -31,7 +32,7 @@ LONGEST = 40
 def columns_facts(
     columns: Iterable[Column], table: Any = None, texts: Mapping[str, Any] | None = None
 ) -> list[dict[str, Any]]:
-    """Return what each column is, how many of its cells are missing, and the models of texts."""
+    """Return what each column is, how many of its cells are missing, and what texts are seen as."""
     cells = {} if table is None else columns_of(table)
     found = []
     for column in columns:
@@ -45,12 +46,7 @@ def columns_facts(
         if column.edges:
             facts["bins"] = len(column.edges) - 1
         if texts and column.name in texts:
-            text = texts[column.name]
-            facts["models"] = [
-                {"view": member.view, "supervised": member.supervised, "weight": float(weight)}
-                for member, weight in zip(text.members_, text.pool_.weights, strict=True)
-            ]
-            facts |= beside_facts(text)
+            facts |= text_facts(texts[column.name])
         if column.name in cells and column.kind != "out":
             facts["missing"] = sum(cell is None for cell in cells[column.name].values)
         found.append(facts)
@@ -101,16 +97,34 @@ def help_facts(found: UnlabeledHelp | None, classes: Sequence[Any]) -> dict[str,
 
 
 def marks_facts(model: Any, n: int = MARKS) -> dict[str, Any]:
-    """Return what marks each class."""
-    pairs = zip(model._names(), model._marks(n), strict=True)
+    """Return what marks each class of a table or of texts."""
+    if hasattr(model, "_marks"):
+        names, marks = model._names(), model._marks(n)
+    else:
+        names = model.classes_.tolist()
+        marks = [model.top_features(name, n) for name in names]
+    pairs = zip(names, marks, strict=True)
     return {str(name): [feature._asdict() for feature in own] for name, own in pairs}
 
 
+def text_facts(text: Any) -> dict[str, Any]:
+    """Return how many words a classifier of texts knows, its models, and what is said beside."""
+    pairs = zip(text.members_, text.pool_.weights, strict=True)
+    models = [
+        {"view": member.view, "supervised": member.supervised, "weight": float(weight)}
+        for member, weight in pairs
+    ]
+    words = len(text.vectorizer_.vocabulary_)
+    return {"words": words, "models": models, **beside_facts(text)}
+
+
 def beside_facts(model: Any) -> dict[str, Any]:
-    """Return what is said beside columns and words: by how many groups of rows, by corrections."""
+    """Return what has a say beside columns and words: how many groups, and corrected values."""
     groups, correction = (getattr(model, name, None) for name in ("groups_", "correction_"))
-    count = None if groups is None else len(groups.shares)
-    return {"groups": count, "corrected": None if correction is None else len(correction.logs)}
+    return {
+        "groups": None if groups is None else len(groups.shares),
+        "corrected": None if correction is None else len(correction.logs),
+    }
 
 
 def describe(
@@ -196,9 +210,12 @@ def _columns(facts: Mapping[str, Any]) -> list[str]:
         if "words" in column:
             seen = dict.fromkeys(model["view"] for model in column.get("models", []))
             notes.append(f"{column['words']:,} words")
-            notes += [f"seen as {' and as '.join(seen)}"] if seen else []
-            notes += [f"in {column['groups']} groups"] if column.get("groups") else []
-            notes += ["corrected by hidden labels"] if column.get("corrected") else []
+            if seen:
+                notes.append(f"seen as {' and as '.join(seen)}")
+            if column.get("groups"):
+                notes.append(f"{column['groups']} groups of texts that are alike")
+            if column.get("corrected"):
+                notes.append("corrected by labels that were hidden")
         elif "bins" in column:
             notes.append(f"in {column['bins']} bins")
         elif "categories" in column:

@@ -77,6 +77,8 @@ PER_CLASS = 4
 # labelled texts, read as if they had no label, get their label, up to so many nats on average.
 ALONE = {"topics": VIEWS["topics"], "topics at once": AT_ONCE, "words": VIEWS["words"]}
 BELIEVED = 0.5
+# Nats a text still to come that end a fit before its last round.
+TO_COME = 0.01
 # Rows that tell how far apart a model holds the classes.
 SAMPLE = 3000
 # A labelled word is a labelled text that says it so often.
@@ -246,7 +248,7 @@ class Learner:
         return MultinomialNB(
             **view.settings,
             class_alpha=0.005,
-            tol=1e-2,
+            tol=TO_COME,
             components_per_class=self.components,
             unlabeled_weight=unlabeled_weight,
             classes=np.arange(task.n_classes),

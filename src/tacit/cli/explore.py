@@ -9,7 +9,7 @@ import numpy as np
 import typer
 from sklearn.base import clone
 
-from tacit import TableClassifier, TableMixture, load, tables
+from tacit import TableClassifier, TableMixture, TextClassifier, load, tables
 from tacit.cli.common import check_outputs, free, kinds, named, table_model, with_labels, wrote
 from tacit.cli.options import (
     All,
@@ -31,7 +31,7 @@ from tacit.cli.options import (
 )
 from tacit.cli.talk import UsageError, as_text, command, fitted, report
 from tacit.columns import columns_of, infer
-from tacit.report import beside_facts, columns_facts, describe, marks_facts, tell
+from tacit.report import beside_facts, columns_facts, describe, marks_facts, tell, text_facts
 from tacit.text import CountVectorizer
 
 __all__ = ["cluster", "demo", "explain", "inspect", "sample"]
@@ -165,16 +165,19 @@ def inspect(
         facts = {"model": type(found).__name__, "rounds": getattr(found, "n_iter_", None)}
         if facts["rounds"] is not None:
             facts |= {"converged": found.converged_, "objective": found.objective_}
-        if isinstance(found, TableClassifier):
-            shares = np.exp(found._log_prior)
-            names = found.classes_.tolist()
-            facts["shares"] = dict(zip(map(str, names), shares.tolist(), strict=True))
+        if isinstance(found, TableClassifier | TextClassifier):
+            shares = found._log_prior if isinstance(found, TableClassifier) else found._log_shares
+            names = map(str, found.classes_.tolist())
+            facts["shares"] = dict(zip(names, np.exp(shares).tolist(), strict=True))
         elif isinstance(found, TableMixture):
             facts["shares"] = {str(k): w for k, w in enumerate(found.weights_.tolist())}
         if isinstance(found, TableClassifier | TableMixture):
             texts = getattr(found, "texts_", None)
             facts["columns"] = columns_facts(found.columns_, texts=texts)
             facts |= beside_facts(found)
+            facts["marks"] = marks_facts(found)
+        elif isinstance(found, TextClassifier):
+            facts["columns"] = [{"name": "texts", "kind": "text", **text_facts(found)}]
             facts["marks"] = marks_facts(found)
     if as_json:
         print(as_text(facts))

@@ -97,9 +97,9 @@ void tally(Vector<const Index> starts, Vector<const Index> indices, Vector<const
         }
         tasks[t].total = total;
     });
-    const auto extra = [](const Task &task) { return task.extra != nullptr; };
-    const std::size_t more = std::any_of(tasks.begin(), tasks.end(), extra) ? columns : 0;
-    share_ranges(more, 1 << 12, threads, [&](std::size_t first, std::size_t last) {
+    const auto has_extra = [](const Task &task) { return task.extra != nullptr; };
+    const std::size_t width = std::any_of(tasks.begin(), tasks.end(), has_extra) ? columns : 0;
+    share_ranges(width, 1 << 12, threads, [&](std::size_t first, std::size_t last) {
         for (const Task &task : tasks) {
             double *line = to + task.k * columns;
             for (std::size_t j = first; j < last && task.extra; ++j) line[j] += task.extra[j];

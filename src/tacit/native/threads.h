@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -104,7 +103,7 @@ void share(std::size_t tasks, int threads, const Work &work) {
             places.move(others.back());
             moved[which] = true;
         }
-    } catch (const std::system_error &) {  // no more threads to be had: those there are will do
+    } catch (const std::exception &) {  // no more threads to be had: those there are will do
     }
     loop(0);
     {
