@@ -202,10 +202,8 @@ def test_reports_tell_of_them(fitted):
     X, y, model = fitted
     told = "\n".join(tell(describe(model, X, y.tolist(), 0.0)))
     assert f"what {len(model.correction_.logs)} values say of the classes" in told
-    texts, half = (
-        {"note": [f"{text} {i}" for i, text in enumerate(TEXTS)]},
-        TOPICS[:30] + [None] * 30,
-    )
+    texts = {"note": [f"{text} {i}" for i, text in enumerate(TEXTS)]}
+    half = TOPICS[:30] + [None] * 30
     model = tacit.TableClassifier(kinds={"note": "text"}).fit(texts, half)
     told = "\n".join(tell(describe(model, texts, half, 0.0)))
     assert " groups of texts that are alike; corrected by labels that were hidden" in told
