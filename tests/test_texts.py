@@ -44,7 +44,8 @@ def corpus(n=240, seed=0, shares=(1 / 3, 1 / 3, 1 / 3), length=12):
 def some(y, n, seed=0):
     """Return the labels with so many of each class kept, others None."""
     rng = np.random.default_rng(seed)
-    kept = np.concatenate([rng.choice(np.flatnonzero(y == k), n, replace=False) for k in dict.fromkeys(y)])
+    of_each = [np.flatnonzero(y == k) for k in dict.fromkeys(y)]
+    kept = np.concatenate([rng.choice(rows, n, replace=False) for rows in of_each])
     hidden = y.astype(object)
     hidden[np.setdiff1d(np.arange(len(y)), kept)] = None
     return hidden
