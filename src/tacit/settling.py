@@ -23,7 +23,7 @@ from tacit.evaluation import (
 )
 from tacit.groups import UNLABELED, Groups, Lesson, find, how_many
 from tacit.labels import Labels
-from tacit.numerics import Array
+from tacit.numerics import Array, log
 from tacit.tabular import Prepared
 
 if TYPE_CHECKING:
@@ -52,6 +52,9 @@ MARGIN = 1.0
 LEAD = 2.0
 # Labels that there must be for each component, on average over the classes, before it is tried.
 PER_COMPONENT = 12
+# Where hidden labels are too few to weigh what is said, they only tell how far to trust all of it,
+# and that is held to what is expected more firmly than weights are: by the square of this.
+FIRMER = 2.0
 
 
 class Setting(NamedTuple):
@@ -181,11 +184,13 @@ def _usual(
         return Settled(untried, UnlabeledHelp(None, None, UNTRIED), doubt, even, groups)
     without, found = trial(usual, learn=False), trial(untried, groups is not None, learn=False)
     used = not without.beats(found, MARGIN)
-    chosen, groups = (untried, groups) if used else (usual, None)
-    correction, pools = trial.corrected(*((found, without) if used else (without, found)))
+    chosen, pools = (untried, [found, without]) if used else (usual, [without, found])
+    best, other = map(trial.trusted, pools)
+    groups = groups and replace(groups, weight=float(best.weights[-1])) if used else None
+    correction, pools = trial.corrected(best, other)
     without, found = pools[::-1] if used else pools
     told = UnlabeledHelp(without.evaluation, found.evaluation, chosen.unlabeled_weight)
-    return Settled(chosen, told, doubt, even, groups, correction)
+    return Settled(chosen, told, 1.0 / float(best.weights[0]), even, groups, correction)
 
 
 class Trial:
@@ -253,6 +258,15 @@ class Trial:
         judged = replace(judged, joints=np.concatenate(joints, axis=2))
         most = np.append(1.0, np.full(len(one) - 1, np.inf))  # naive Bayes is never too modest
         return judged.pooled(one > 0, one, scale, self.shares, learn, most)
+
+    def trusted(self, pool: Weighed) -> Weighed:
+        """Return a pool with all weights less, if hidden labels say that it is too sure."""
+        judged, firmly = next(iter(self.judged.values())), np.array([FIRMER])
+        assert judged is not None
+        said = np.maximum(log(pool.posterior), -MOST)[:, :, None]
+        given = firmly > 0, firmly, firmly, self.shares
+        found = replace(judged, joints=said).pooled(*given, most=1.0)
+        return found._replace(weights=found.weights * pool.weights)
 
     def look(self, X: Prepared) -> None:
         """Find groups of rows, what they say of hidden ones, and which classes they lean to.
