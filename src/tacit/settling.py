@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tacit.corrections import TableCorrection, learn
 from tacit.evaluation import (
@@ -18,6 +19,7 @@ from tacit.evaluation import (
     UnlabeledHelp,
     Weighed,
     alone,
+    bounded,
     folds,
     without_rows,
 )
@@ -52,6 +54,10 @@ MARGIN = 1.0
 LEAD = 2.0
 # Labels that there must be for each component, on average over the classes, before it is tried.
 PER_COMPONENT = 12
+# How often labels are hidden, each time with others, where that is quickly done: without texts and
+# with no more rows than this.
+TIMES = 3
+QUICK_ROWS = 5_000
 # Where hidden labels are too few to weigh what is said, they only tell how far to trust all of it,
 # and that is held to what is expected more firmly than weights are: by the square of this.
 FIRMER = 2.0
@@ -219,7 +225,10 @@ class Trial:
             tables = {cut: table[rows] for cut, table in tables.items()}
         self.tables, self.known = tables, labels.known[rows]
         self.weight, self.codes = weight[rows], labels.codes[rows]
-        self.held = list(folds(np.where(self.weight > 0, self.codes, -1), N_FOLDS))
+        counted = np.where(self.weight > 0, self.codes, -1)
+        times = 1 if self.texts or len(rows) > QUICK_ROWS else TIMES
+        self.foldings = [list(folds(counted, N_FOLDS, seed)) for seed in range(times)]
+        self.held = self.foldings[0]
         self.rows, self.hidden = rows, [rows[held] for held in self.held]
         self.shares = np.full(len(labels.classes), 1.0 / len(labels.classes))
         self.judged: dict[Setting, Judged | None] = {}
@@ -250,7 +259,7 @@ class Trial:
             assert np.array_equal(rows, np.concatenate(self.hidden))
             joints.append(np.maximum(without if supervised else found, -MOST)[:, :, None])
         if grouped:
-            joints.append(np.concatenate(self.led)[:, :, None])
+            joints.append(self.led[:, :, None])
         one = np.ones(len(joints))
         scale = np.append(self.doubt, one[1:])
         if grouped:
@@ -282,7 +291,7 @@ class Trial:
         seen = found.posterior(X, self.rows[known])
         lesson = Lesson(found, known, self.codes[known], self.weight[known], seen, K)
         self.groups = lesson.taught()
-        self.led = [np.empty((0, K)), *map(lesson.said, self.held)]
+        self.led = self._averaged(lambda held: map(lesson.said, held))
 
     def look_at_cells(self, X: Prepared) -> None:
         """Look at the cells of hidden rows for what puts right what is said of these."""
@@ -304,25 +313,39 @@ class Trial:
         """Return what is said of hidden rows, apart from what texts say."""
         if setting in self.judged:
             return self.judged[setting]
-        table, joints, priors, shares = self.tables[setting.bins], [], [], []
+        table, priors, shares = self.tables[setting.bins], list[Array](), list[Array]()
         quick = self.quick.set_params(
             alpha=setting.alpha,
             unlabeled_weight=setting.unlabeled_weight,
             components_per_class=setting.components,
         )
-        fits = without_rows(quick, table, self.known, self.weight, self.held)
-        for held, (model, new) in zip(self.held, fits, strict=True):
-            before = np.maximum(model._before(model._model.family.encode(new).parts), -MOST)
-            joints.append((model.predict_joint_log_proba(new) - before)[:, :, None])
-            if self.texts:
-                prior = np.maximum(model._log_prior, -MOST)
-                priors.append(np.broadcast_to(prior, before.shape))
-            rest = np.delete(self.weight, held)
-            shares.append(np.average(model.label_distributions_, axis=0, weights=rest))
-        judged = Judged.of(joints, self.codes, self.weight, self.held)
+
+        def said(folding: list[npt.NDArray[np.intp]]) -> Iterator[Array]:
+            fits = without_rows(quick, table, self.known, self.weight, folding)
+            for held, (model, new) in zip(folding, fits, strict=True):
+                before = np.maximum(model._before(model._model.family.encode(new).parts), -MOST)
+                if self.texts:
+                    priors.append(np.tile(np.maximum(model._log_prior, -MOST), (len(held), 1)))
+                rest = np.delete(self.weight, held)
+                shares.append(np.average(model.label_distributions_, axis=0, weights=rest))
+                yield bounded(model.predict_joint_log_proba(new) - before)
+
+        joints = self._averaged(said)[:, :, None]
+        judged = Judged.of([joints], self.codes, self.weight, self.held)
         if judged is not None and priors:
             judged = replace(judged, before=np.concatenate(priors))
         if not self.judged and shares:
             self.shares = np.mean(shares, axis=0)
         self.judged[setting] = judged
         return judged
+
+    def _averaged(self, said: Callable[[list[npt.NDArray[np.intp]]], Iterable[Array]]) -> Array:
+        """Return what is said of hidden rows, (n, K), on average over the times they are hidden.
+
+        `said` tells it of the rows of each fold.
+        """
+        found = np.zeros((len(self.codes), len(self.shares)))
+        for folding in self.foldings:
+            for held, own in zip(folding, said(folding), strict=True):
+                found[held] += own / len(self.foldings)
+        return np.asarray(found[np.concatenate([np.empty(0, np.intp), *self.held])])
