@@ -46,7 +46,8 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
     NaN, null or ? are missing, and so is, when predicting, a category that is new.
 
     How columns are seen and weighed is settled by hidden labels: 5 times a fifth of the labelled
-    rows takes no part, and that is chosen under which their labels are most probable. Rows without
+    rows takes no part, and that is chosen under which their labels are most probable. (With up to
+    5,000 rows and no texts this is done three times, in other parts, and averaged.) Rows without
     a label are used if that helps; `unlabeled_help_` says what came of it. Where no class has two
     labels, none can be hidden: then what is usual is done (below), and so it is if fewer than 40
     are hidden, some rows have no label and there are no texts.
