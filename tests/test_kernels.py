@@ -130,3 +130,19 @@ def test_indices_out_of_range_do_not_reach_the_kernels():
     X.indices[0] = 7
     with pytest.raises(ValueError, match="indices"):
         tacit.MultinomialNB().fit(X, [0, 1])
+
+
+def test_cores_are_counted_only_where_there_is_much_to_do(monkeypatch):
+    asked = []
+    monkeypatch.setattr(engine, "workers", lambda n_jobs: asked.append(n_jobs) or 2)
+    X, y = sparse.csr_array(np.eye(4)), [0, 1, 0, 1]
+    tacit.MultinomialNB().fit(X, y).predict(X)
+    assert asked == []
+    with engine.kernel_threads(None):
+        assert engine.threads(10**9) == engine.threads(10**9) == 2
+    assert asked == [None]
+
+
+def test_no_threads_are_an_error_even_where_none_is_needed():
+    with pytest.raises(ValueError, match="n_jobs"):
+        tacit.MultinomialNB(n_jobs=0).fit([[1], [2]], [0, 1])

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, partial
 from types import ModuleType
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -104,7 +104,9 @@ def one_blas_thread(needed: bool = True) -> Iterator[None]:
                 _Blas.limit.restore_original_limits()
 
 
-_threads: ContextVar[int] = ContextVar("threads", default=1)
+# Says how many threads there may be. It is asked when there is enough to do: counting cores takes a
+# quarter of the time of a small prediction.
+_threads: ContextVar[Callable[[], int]] = ContextVar("threads", default=lambda: 1)
 
 
 # Operations that are worth starting a thread for.
@@ -132,7 +134,10 @@ def kernel_threads(n_jobs: int | None) -> Iterator[None]:
     ...     threads(10**9), threads(10)
     (2, 1)
     """
-    token = _threads.set(workers(n_jobs))
+    asked = cache(partial(workers, n_jobs))
+    if n_jobs == 0:
+        asked()  # which says that this is no number of threads
+    token = _threads.set(asked)
     try:
         yield
     finally:
@@ -141,7 +146,8 @@ def kernel_threads(n_jobs: int | None) -> Iterator[None]:
 
 def threads(work: int) -> int:
     """Return how many threads a kernel uses here for so many operations: few are done alone."""
-    return max(1, min(_threads.get(), work // LEAST_WORK))
+    most = work // LEAST_WORK
+    return min(_threads.get()(), most) if most > 1 else 1
 
 
 def _places(matrix: Any) -> tuple[Any, Any]:
