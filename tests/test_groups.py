@@ -10,6 +10,8 @@ from sklearn.base import clone
 
 import tacit
 from modelfiles import pack, unpack
+from tacit import settling
+from tacit.evaluation import folds
 from tacit.report import describe, tell
 
 
@@ -199,22 +201,65 @@ def test_numbers_that_lie_close_together_are_alike():
     assert right > max(0.9, by_columns + 0.1)
 
 
-def test_few_hidden_labels_do_not_decide():
+def test_few_hidden_labels_do_not_decide(monkeypatch):
     """What is usual is done with fewer than 40, unless they clearly speak against it.
 
-    They only tell how far to trust all that is said, and never make it surer.
+    They only tell how far to trust all that is said.
     """
     X, y = table()
     model = tacit.TableClassifier(random_state=0).fit(X, hidden(y, 30))
     assert model.temperature_ * model.groups_.weight == pytest.approx(2.0 * np.sqrt(17))
     assert model.temperature_ > np.sqrt(17)
-    clear = np.array(["left", "right"])[np.arange(600) % 2]
-    told = {name: clear.tolist() for name in X}
-    assert tacit.TableClassifier(random_state=0).fit(
-        told, hidden(clear, 30)
-    ).temperature_ == np.sqrt(17)
     assert model.unlabeled_weight_ == model.unlabeled_help_.weight == 0.1
     assert model.unlabeled_help_.em.rows == model.unlabeled_help_.supervised.rows == 30
+    monkeypatch.setattr(settling, "FIRMER", 0.1)
+    loose = tacit.TableClassifier(random_state=0).fit(X, hidden(y, 30))
+    assert loose.temperature_ > model.temperature_
+
+
+def test_few_hidden_labels_never_make_it_surer():
+    """All of them are found, by one column of many, but so few may be chance."""
+    rng, y = np.random.default_rng(0), np.array(["left", "right"])[np.arange(600) % 2]
+    X = {f"x{j}": [f"v{cell}" for cell in rng.integers(0, 3, 600)] for j in range(16)}
+    model = tacit.TableClassifier(random_state=0).fit({**X, "told": y.tolist()}, hidden(y, 30))
+    assert model.temperature_ == pytest.approx(np.sqrt(17))
+
+
+def test_one_row_does_not_take_all_trust_away():
+    """A number far out on the wrong side: naive Bayes is sure of the wrong class by many nats."""
+    rng = np.random.default_rng(0)
+    code = rng.integers(0, 2, 330)
+    X = {
+        f"c{j}": [f"v{v}" for v in np.where(rng.random(330) < 0.5, code, rng.integers(0, 3, 330))]
+        for j in range(4)
+    }
+    X |= {f"n{j}": (code + rng.normal(size=330)).tolist() for j in range(2)}
+    X["n0"][3] = 60.0 if code[3] == 0 else -60.0
+    labels = hidden(np.array(["a", "b"])[code], 30)
+    model = tacit.TableClassifier(numbers="normal", random_state=0).fit(X, labels)
+    assert model.temperature_ < 10
+
+
+def test_labels_are_hidden_several_times_where_that_is_quick(monkeypatch):
+    """In other parts each time, and what is said is averaged; texts and many rows: once."""
+    X, y = table(200)
+    seeds = []
+    monkeypatch.setattr(
+        settling, "folds", lambda codes, n, seed=0: seeds.append(seed) or folds(codes, n, seed)
+    )
+
+    def fit(kinds=None):
+        seeds.clear()
+        model = tacit.TableClassifier(kinds=kinds, random_state=0).fit(X, hidden(y, 60))
+        return list(seeds), model.temperature_
+
+    often, averaged = fit()
+    assert often == [0, 1, 2]
+    assert fit({"x0": "text"})[0] == [0]
+    monkeypatch.setattr(settling, "QUICK_ROWS", 199)
+    once, plain = fit()
+    assert once == [0]
+    assert plain != averaged
 
 
 def test_one_value_far_out_does_not_hide_where_the_others_lie():

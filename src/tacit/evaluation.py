@@ -215,7 +215,7 @@ class Judged:
     truth : ndarray of shape (n,)
         The true classes.
     fold : ndarray of shape (n,)
-        With which others each row was hidden.
+        With which others each row was hidden, the first time.
     weight : ndarray of shape (n,)
         The weights of the rows, 1 on average.
     before : ndarray of shape (n, K), or None

@@ -59,8 +59,10 @@ PER_COMPONENT = 12
 TIMES = 3
 QUICK_ROWS = 5_000
 # Where hidden labels are too few to weigh what is said, they only tell how far to trust all of it,
-# and that is held to what is expected more firmly than weights are: by the square of this.
+# and that is held to what is expected more firmly than weights are: by the square of this. A row
+# that it is wrongly sure of costs so many nats at most: it must not decide alone.
 FIRMER = 2.0
+SUREST = 5.0
 
 
 class Setting(NamedTuple):
@@ -226,9 +228,12 @@ class Trial:
         self.tables, self.known = tables, labels.known[rows]
         self.weight, self.codes = weight[rows], labels.codes[rows]
         counted = np.where(self.weight > 0, self.codes, -1)
-        times = 1 if self.texts or len(rows) > QUICK_ROWS else TIMES
-        self.foldings = [list(folds(counted, N_FOLDS, seed)) for seed in range(times)]
-        self.held = self.foldings[0]
+        self.held = list(folds(counted, N_FOLDS))
+        quick = not self.texts and np.count_nonzero(self.weight) <= QUICK_ROWS
+        each = max(map(len, self.held), default=0) == 1  # is hidden alone, whatever the parts
+        times = TIMES if quick and not each else 1
+        more = (list(folds(counted, N_FOLDS, seed)) for seed in range(1, times))
+        self.foldings = [self.held, *more]
         self.rows, self.hidden = rows, [rows[held] for held in self.held]
         self.shares = np.full(len(labels.classes), 1.0 / len(labels.classes))
         self.judged: dict[Setting, Judged | None] = {}
@@ -272,7 +277,7 @@ class Trial:
         """Return a pool with all weights less, if hidden labels say that it is too sure."""
         judged, firmly = next(iter(self.judged.values())), np.array([FIRMER])
         assert judged is not None
-        said = np.maximum(log(pool.posterior), -MOST)[:, :, None]
+        said = np.maximum(log(pool.posterior), -SUREST)[:, :, None]
         given = firmly > 0, firmly, firmly, self.shares
         found = replace(judged, joints=said).pooled(*given, most=1.0)
         return found._replace(weights=found.weights * pool.weights)
