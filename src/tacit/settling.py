@@ -62,7 +62,7 @@ QUICK_ROWS = 5_000
 # and that is held to what is expected more firmly than weights are: by the square of this. A row
 # that it is wrongly sure of costs so many nats at most: it must not decide alone.
 FIRMER = 2.0
-SUREST = 5.0
+SUREST = 10.0
 
 
 class Setting(NamedTuple):
