@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 import tacit
 from tacit.cli import explore, label  # noqa: F401 - they make the commands
 from tacit.cli.talk import app
+from tacit.report import tell
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 TACIT = [sys.executable, "-m", "tacit"]
@@ -556,3 +557,23 @@ def test_words_speak_for_classes(tmp_path):
         done = call(*options, "--word", wrong, *words)
         assert done.exit_code in (1, 2)
         assert says in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("after", "loss", "weight", "said"),
+    [
+        (0.8, 0.3, 0.1, "help, and are used"),
+        (0.7, 0.3, 0.1, "help, and are used"),
+        (0.6, 0.3, 0.1, "make no clear difference, and are used"),  # surer, but less often right
+        (0.7, 0.5, 0.1, "make no clear difference, and are used"),
+        (0.6, 0.3, 0.0, "do not clearly help, and are left out"),
+        (0.6, 0.5, 0.0, "do not help, and are left out"),
+    ],
+)
+def test_what_is_told_of_rows_without_a_label(after, loss, weight, said):
+    def judged(accuracy, log_loss):
+        interval = {"rows": 30, "accuracy_interval": (0.5, 0.9), "calibration_error": 0.1}
+        return {"accuracy": accuracy, "log_loss": log_loss, **interval}
+
+    found = {"weight": weight, "supervised": judged(0.7, 0.4), "em": judged(after, loss)}
+    assert tell({"unlabelled": found})[0].startswith(f"{'unlabelled':<12}{said}: of 30 labels")

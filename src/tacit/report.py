@@ -248,7 +248,8 @@ def _unlabelled(facts: Mapping[str, Any]) -> list[str]:
     better = after > before or with_them["log_loss"] < without["log_loss"]
     done = f"do not {'clearly ' if better else ''}help, and are left out"
     if found["weight"]:
-        done = "help, and are used" if better else "make no clear difference, and are used"
+        clear = better and after >= before
+        done = "help, and are used" if clear else "make no clear difference, and are used"
     chosen = with_them if found["weight"] else without
     least, most = chosen["accuracy_interval"]
     return [
