@@ -202,19 +202,37 @@ def test_numbers_that_lie_close_together_are_alike():
 
 
 def test_few_hidden_labels_do_not_decide(monkeypatch):
-    """What is usual is done with fewer than 40, unless they clearly speak against it.
+    """What is usual is done with fewer than 20, unless they clearly speak against it.
 
     They only tell how far to trust all that is said.
     """
     X, y = table()
-    model = tacit.TableClassifier(random_state=0).fit(X, hidden(y, 30))
+    model = tacit.TableClassifier(random_state=0).fit(X, hidden(y, 18))
     assert model.temperature_ * model.groups_.weight == pytest.approx(2.0 * np.sqrt(17))
     assert model.temperature_ > np.sqrt(17)
     assert model.unlabeled_weight_ == model.unlabeled_help_.weight == 0.1
-    assert model.unlabeled_help_.em.rows == model.unlabeled_help_.supervised.rows == 30
+    assert model.unlabeled_help_.em.rows == model.unlabeled_help_.supervised.rows == 18
     monkeypatch.setattr(settling, "FIRMER", 0.1)
-    loose = tacit.TableClassifier(random_state=0).fit(X, hidden(y, 30))
+    loose = tacit.TableClassifier(random_state=0).fit(X, hidden(y, 18))
     assert loose.temperature_ > model.temperature_
+
+
+def test_some_hidden_labels_choose_but_do_not_weigh():
+    """From 20 on they say how numbers are seen; all is still weighed as expected."""
+    rng, wide = np.random.default_rng(0), np.arange(600) % 2
+    numbers = rng.normal(size=(6, 600)) * (1.0 + 3.0 * wide)  # one class lies around the other
+    X, y = {f"x{j}": own.tolist() for j, own in enumerate(numbers)}, np.array(["in", "out"])[wide]
+
+    def fit(labels):
+        return tacit.TableClassifier(random_state=0).fit(X, hidden(y, labels))
+
+    assert all(column.edges for column in fit(18).columns_)
+    some = fit(30)
+    assert not any(column.edges for column in some.columns_)
+    assert some.temperature_ * some.groups_.weight == pytest.approx(2.0 * np.sqrt(6))
+    more = fit(44)
+    assert more.temperature_ * more.groups_.weight != pytest.approx(2.0 * np.sqrt(6))
+    assert (some.transduction_ == y)[30:].mean() > (fit(18).transduction_ == y)[30:].mean()
 
 
 def test_few_hidden_labels_never_make_it_surer():

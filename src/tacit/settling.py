@@ -58,6 +58,8 @@ PER_COMPONENT = 12
 # with no more rows than this.
 TIMES = 3
 QUICK_ROWS = 5_000
+# Hidden labels from which on they choose between bins and normal numbers, and which rows take part.
+SOME = 20
 # Where hidden labels are too few to weigh what is said, they only tell how far to trust all of it,
 # and that is held to what is expected more firmly than weights are: by the square of this. A row
 # that it is wrongly sure of costs so many nats at most: it must not decide alone.
@@ -140,15 +142,21 @@ def settle(
     if grouped:
         trial.look(X)
     tells = trial.tells(settings[0])
-    if not tells or (unknown and not texts and sum(map(len, trial.held)) < ENOUGH):
+    if not tells or (trial.few and trial.count < SOME):
         return _usual(trial, usual, even, unknown, tells)
+    if trial.few:
+        settings = [setting for setting in settings if setting.alpha == usual.alpha]
     tried = [trial(setting) for setting in settings]
     better = [place for place, one in enumerate(tried) if one.beats(tried[0], MARGIN)]
     place = min(better, key=lambda place: tried[place].loss, default=0)
     chosen, best = settings[place], tried[place]
     if grouped and (grouped := not best.beats(other := trial(chosen, grouped), MARGIN)):
         best = other
-    labelled = sum(map(len, trial.held)) / len(labels.classes)
+    if trial.few:
+        usual = chosen._replace(unlabeled_weight=UNTRIED)
+        if not best.beats(other := trial(usual, grouped), MARGIN):
+            chosen, best = usual, other
+    labelled = trial.count / len(labels.classes)
     more = [components for components in more if labelled >= PER_COMPONENT * components]
     least = {True: best} if grouped else {}  # by whether rows without a label take part
     for components in (usual.components, *more):
@@ -168,6 +176,9 @@ def settle(
     if unknown:
         left = chosen._replace(unlabeled_weight=0.0)
         pools.append(trial(left, supervised=True) if texts else least[not used])
+    if trial.few:
+        pools = list(map(trial.trusted, pools))
+        best = pools[0]
     correction, pools = trial.corrected(*pools)
     if unknown:
         without, other = pools[::-1] if used else pools
@@ -190,7 +201,7 @@ def _usual(
     untried = usual._replace(unlabeled_weight=UNTRIED)
     if not tells:
         return Settled(untried, UnlabeledHelp(None, None, UNTRIED), doubt, even, groups)
-    without, found = trial(usual, learn=False), trial(untried, groups is not None, learn=False)
+    without, found = trial(usual), trial(untried, groups is not None)
     used = not without.beats(found, MARGIN)
     chosen, pools = (untried, [found, without]) if used else (usual, [without, found])
     best, other = map(trial.trusted, pools)
@@ -229,6 +240,8 @@ class Trial:
         self.weight, self.codes = weight[rows], labels.codes[rows]
         counted = np.where(self.weight > 0, self.codes, -1)
         self.held = list(folds(counted, N_FOLDS))
+        self.count = sum(map(len, self.held))
+        self.few = bool(labels.unknown.any()) and not self.texts and self.count < ENOUGH
         quick = not self.texts and np.count_nonzero(self.weight) <= QUICK_ROWS
         each = max(map(len, self.held), default=0) == 1  # is hidden alone, whatever the parts
         times = TIMES if quick and not each else 1
@@ -249,12 +262,11 @@ class Trial:
         setting: Setting,
         grouped: bool = False,
         supervised: bool = False,
-        learn: bool = True,
     ) -> Weighed:
         """Return how good a setting is, beside what groups of rows say, if they do, and texts.
 
-        If `supervised`, texts say what labelled ones alone have taught them; unless there is
-        something to `learn`, weights are those that are expected.
+        If `supervised`, texts say what labelled ones alone have taught them. Where hidden labels
+        are few, weights are those that are expected.
         """
         judged = self._judge(setting)
         assert judged is not None
@@ -271,7 +283,7 @@ class Trial:
             scale[-1] /= LEAD
         judged = replace(judged, joints=np.concatenate(joints, axis=2))
         most = np.append(1.0, np.full(len(one) - 1, np.inf))  # naive Bayes is never too modest
-        return judged.pooled(one > 0, one, scale, self.shares, learn, most)
+        return judged.pooled(one > 0, one, scale, self.shares, not self.few, most)
 
     def trusted(self, pool: Weighed) -> Weighed:
         """Return a pool with all weights less, if hidden labels say that it is too sure."""

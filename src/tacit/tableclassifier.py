@@ -49,8 +49,9 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
     rows takes no part, and that is chosen under which their labels are most probable. (With up to
     5,000 rows and no texts this is done three times, in other parts, and averaged.) Rows without
     a label are used if that helps; `unlabeled_help_` says what came of it. Where no class has two
-    labels, none can be hidden: then what is usual is done (below), and so it is if fewer than 40
-    are hidden, some rows have no label and there are no texts.
+    labels, none can be hidden: then what is usual is done (below), and so it is if fewer than 20
+    are hidden, some rows have no label and there are no texts; fewer than 40 choose between bins
+    and normal numbers and which rows take part, and nothing else.
 
     Parameters
     ----------
@@ -80,8 +81,8 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         other.
     unlabeled_weight : float or "auto", default="auto"
         Weight of each row of whose label nothing is known; 0 leaves them out of the fit. "auto" is
-        0, 0.1 or 1; 0.1 if no label can be hidden, or there are only those of words, or if few can
-        be hidden, unless these speak against it.
+        0, 0.1 or 1; 0.1 if no label can be hidden, or there are only those of words, or if fewer
+        than 40 can be hidden, unless these speak against it.
         Unless it is "auto", the columns beside texts are seen as usual: alpha is 1, numbers are in
         bins and classes have one component where those are "auto", and `temperature_` is 1.
     %(em_parameters)s
