@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard src/tacit/native/*)
 
-.PHONY: install demo test fuzz bench bench-accuracy lint format clean
+.PHONY: install demo test fuzz bench bench-accuracy bench-others lint format clean
 
 install: .venv/installed
 
@@ -35,6 +35,10 @@ bench: install
 bench-accuracy: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
 	$(BIN)/python benchmarks/accuracy.py --jobs 2 $(OPTIONS)
+
+bench-others: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
+	$(BIN)/python benchmarks/others.py --jobs 2 $(OPTIONS)
 
 lint: install
 	$(BIN)/ruff check .

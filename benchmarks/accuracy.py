@@ -192,7 +192,8 @@ class Results:
     def sets(self) -> dict[str, Labelled]:
         """The sets of which something was measured."""
         seen = {key for key, *_ in self.by_place}
-        found = {key: labelled.load(key, self.few) for key in SETS if key in seen}
+        known = *SETS, *labelled.OTHERS
+        found = {key: labelled.load(key, self.few) for key in known if key in seen}
         return {key: data for key, data in found.items() if data is not None}
 
     def of(self, key: str, cell: Cell | str, method: str) -> dict[int, Record]:
