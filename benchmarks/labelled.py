@@ -130,8 +130,8 @@ class Labelled:
         return np.sort(self._rng(draw, 2 + attempt).permutation(len(y))[: cell.size])
 
     def few(self, n: int) -> Labelled:
-        """Return about n of the rows, spread evenly, to see whether a benchmark runs."""
-        rows = np.arange(0, len(self.y), max(1, len(self.y) // n))
+        """Return at most n of the rows, spread evenly."""
+        rows = np.arange(0, len(self.y), -(-len(self.y) // n))
         groups = None if self.groups is None else self.groups[rows]
         return replace(self, X=self.take(rows), y=self.y[rows], groups=groups)
 
@@ -252,16 +252,11 @@ def _keel(name: str) -> Labelled:
     lines = (folder / f"{name}.dat").read_text(encoding="latin-1").splitlines()
     rows = [[cell.strip() for cell in line.split(",")] for line in lines if line.strip()]
     *columns, labels = zip(*rows, strict=True)
-    missing = {"", "?", "<null>"}
-    cells = {
-        f"c{j}": [None if cell in missing else cell for cell in column]
-        for j, column in enumerate(columns)
-    }
-    return _labelled(name, cells, labels)
+    return _labelled(name, {f"c{j}": list(cells) for j, cells in enumerate(columns)}, labels)
 
 
-# Tables of the KEEL repository by which no default was chosen before there was a page of them: not
-# those above, nor iris, wine and two of breast cancer.
+# Tables of the KEEL repository by which no default was chosen, but for what 20 to 39 hidden labels
+# decide: not those above, nor iris, wine and two of breast cancer, by which others were.
 # fmt: off
 KEEL = (
     "banana", "bands", "bupa", "chess", "contraceptive", "german", "hayes-roth", "heart",
@@ -276,7 +271,7 @@ OTHERS = {f"keel-{name}": partial(_keel, name) for name in KEEL}
 
 @cache
 def load(key: str, few: int | None = None) -> Labelled | None:
-    """Return a set, or about so `few` of its rows; None where its file is absent."""
+    """Return a set, or so `few` of its rows at most; None where its file is absent."""
     try:
         found = {**SETS, **OTHERS}[key]()
     except FileNotFoundError:

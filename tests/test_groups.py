@@ -222,17 +222,40 @@ def test_some_hidden_labels_choose_but_do_not_weigh():
     rng, wide = np.random.default_rng(0), np.arange(600) % 2
     numbers = rng.normal(size=(6, 600)) * (1.0 + 3.0 * wide)  # one class lies around the other
     X, y = {f"x{j}": own.tolist() for j, own in enumerate(numbers)}, np.array(["in", "out"])[wide]
+    fits = {n: tacit.TableClassifier(random_state=0).fit(X, hidden(y, n)) for n in (19, 20, 39, 40)}
+    binned = {n: all(column.edges for column in fit.columns_) for n, fit in fits.items()}
+    assert binned == {19: True, 20: False, 39: False, 40: False}
+    weighed = {n: fit.temperature_ * fit.groups_.weight for n, fit in fits.items()}
+    assert [weighed[n] == pytest.approx(2.0 * np.sqrt(6)) for n in fits] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+    right = {n: (fit.transduction_ == y)[40:].mean() for n, fit in fits.items()}
+    assert right[20] > right[19]
 
-    def fit(labels):
-        return tacit.TableClassifier(random_state=0).fit(X, hidden(y, labels))
 
-    assert all(column.edges for column in fit(18).columns_)
-    some = fit(30)
-    assert not any(column.edges for column in some.columns_)
-    assert some.temperature_ * some.groups_.weight == pytest.approx(2.0 * np.sqrt(6))
-    more = fit(44)
-    assert more.temperature_ * more.groups_.weight != pytest.approx(2.0 * np.sqrt(6))
-    assert (some.transduction_ == y)[30:].mean() > (fit(18).transduction_ == y)[30:].mean()
+def test_some_hidden_labels_leave_alpha_and_unlabelled_rows_as_usual():
+    """Two of four values speak for a class for certain: with more labels alpha would be smaller."""
+    rng, code = np.random.default_rng(0), np.arange(600) % 2
+    X = {f"x{j}": [f"v{v}" for v in 2 * code + rng.integers(0, 2, 600)] for j in range(2)}
+    X |= {f"n{j}": [f"v{v}" for v in rng.integers(0, 9, 600)] for j in range(6)}
+    y = np.array(["even", "odd"])[code]
+    some, more = (tacit.TableClassifier(random_state=0).fit(X, hidden(y, n)) for n in (30, 60))
+    assert some.alpha_ == 1.0 > more.alpha_
+    assert some.unlabeled_weight_ == some.unlabeled_help_.weight == 0.1
+
+
+def test_some_hidden_labels_tell_how_sure_it_can_be_and_forbid_what_misleads():
+    """Nine copies of a column that is right two times in three, and noise that makes groups."""
+    rng, code = np.random.default_rng(0), np.arange(600) % 2
+    told = np.where(rng.random(600) < 0.65, code, 1 - code)
+    X = {f"x{j}": [f"v{v}" for v in told] for j in range(9)}
+    X["noise"] = [f"v{v}" for v in rng.integers(0, 3, 600)]
+    model = tacit.TableClassifier(random_state=0).fit(X, hidden(np.array(["a", "b"])[code], 30))
+    assert model.temperature_ > 1.5 * np.sqrt(10)
+    assert model.unlabeled_weight_ == 0.0
 
 
 def test_few_hidden_labels_never_make_it_surer():

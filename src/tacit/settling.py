@@ -58,7 +58,8 @@ PER_COMPONENT = 12
 # with no more rows than this.
 TIMES = 3
 QUICK_ROWS = 5_000
-# Hidden labels from which on they choose between bins and normal numbers, and which rows take part.
+# Hidden labels from which on they choose between bins and normal numbers, and what becomes of rows
+# without a label: their weight, and groups.
 SOME = 20
 # Where hidden labels are too few to weigh what is said, they only tell how far to trust all of it,
 # and that is held to what is expected more firmly than weights are: by the square of this. A row
@@ -152,10 +153,9 @@ def settle(
     chosen, best = settings[place], tried[place]
     if grouped and (grouped := not best.beats(other := trial(chosen, grouped), MARGIN)):
         best = other
-    if trial.few:
-        usual = chosen._replace(unlabeled_weight=UNTRIED)
-        if not best.beats(other := trial(usual, grouped), MARGIN):
-            chosen, best = usual, other
+    if trial.few:  # so few must speak against rows without a label, more must speak for them
+        chosen = chosen._replace(unlabeled_weight=UNTRIED)
+        best = trial(chosen, grouped)
     labelled = trial.count / len(labels.classes)
     more = [components for components in more if labelled >= PER_COMPONENT * components]
     least = {True: best} if grouped else {}  # by whether rows without a label take part
@@ -182,7 +182,7 @@ def settle(
     correction, pools = trial.corrected(*pools)
     if unknown:
         without, other = pools[::-1] if used else pools
-        given = [chosen.unlabeled_weight, float(grouped)]
+        given = [chosen.unlabeled_weight or float(grouped)]
         given += [text.unlabeled_help_.weight for text in texts]
         told = UnlabeledHelp(without.evaluation, other.evaluation, max(given))
     temperature, by = 1.0 / float(best.weights[0]), best.weights[1:].tolist()

@@ -50,8 +50,8 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
     5,000 rows and no texts this is done three times, in other parts, and averaged.) Rows without
     a label are used if that helps; `unlabeled_help_` says what came of it. Where no class has two
     labels, none can be hidden: then what is usual is done (below), and so it is if fewer than 20
-    are hidden, some rows have no label and there are no texts; fewer than 40 choose between bins
-    and normal numbers and which rows take part, and nothing else.
+    are hidden, some rows have no label and there are no texts. 20 to 39 choose between bins and
+    normal numbers and what becomes of rows without a label; alpha is 1, a class has one component.
 
     Parameters
     ----------
