@@ -473,7 +473,7 @@ def page(results: Results, seconds: dict[str, float] | None) -> str:
     ]
     if results.few is not None:
         lines += [
-            f"A trial run on about {results.few} rows of each set: the figures say nothing.",
+            f"A trial run on at most {results.few} rows of each set: the figures say nothing.",
             "",
         ]
     if absent:
