@@ -75,7 +75,7 @@ class Bags : public Packed {
                         const double *own = log_evidence ? log_evidence + first * K : nullptr;
                         const Block<Real> &part = posteriors.normalize(
                             count, own,
-                            weights ? weights + first : nullptr, to + first * K, stripes.sums(task),
+                            weights ? weights + first : nullptr, to + first * K, stripes.sums.of(task),
                             compare, static_cast<Real>(still), left ? left + first : nullptr);
                         if (compare) stripes.note(task, first, part, stride);
                         stripes.add(task, part, own);
@@ -92,7 +92,7 @@ class Bags : public Packed {
                             next = i + 1;
                             if (stays(i)) {
                                 left[i] -= apart[i];
-                                for (std::size_t k = 0; k < K; ++k) stripes.sums(task)[k] += to[i * K + k];
+                                for (std::size_t k = 0; k < K; ++k) stripes.sums.of(task)[k] += to[i * K + k];
                             } else {
                                 while (next < end && !stays(next)) ++next;
                                 look(i, next - i);
@@ -107,8 +107,9 @@ class Bags : public Packed {
                 share(stripes.tasks - probed, threads, [&](std::size_t task) { run(task + probed, compare); });
             });
         }
-        const double log_likelihood = stripes.total(classes.data());
-        return nb::make_tuple(log_likelihood, stripes.moved());
+        const std::vector<double> total = stripes.sums.total();
+        std::copy(total.begin(), total.end() - 1, classes.data());
+        return nb::make_tuple(total[K], stripes.moved());
     }
 
     // The bare gather: every row's scores, and their softmax if asked for, which are thrown away. What the
@@ -151,11 +152,11 @@ class Bags : public Packed {
         const float *from = table.data(), *lengths = sums_of_rows<float>();
         float *to = kept.data();
         const std::size_t tasks = (n + stripe - 1) / stripe;
-        std::vector<double> sums(3 * tasks);
+        Sums sums(tasks, 3);
         nb::gil_scoped_release release;
         with_types(rows_, [&](auto rows) {
             share(tasks, threads, [&](std::size_t task) {
-                double *own = &sums[3 * task];
+                double *own = sums.of(task);
                 const std::size_t first = task * stripe, count = std::min(stripe, n - first);
                 float ones[stripe];
                 double entropy[stripe];
@@ -172,10 +173,7 @@ class Bags : public Packed {
                 }
             });
         });
-        double total[3] = {0, 0, 0};
-        for (std::size_t task = 0; task < tasks; ++task) {
-            for (int q = 0; q < 3; ++q) total[q] += sums[3 * task + q];
-        }
+        const std::vector<double> total = sums.total();
         classes.data()[0] = total[1];
         classes.data()[1] = total[2];
         return total[0];
@@ -251,24 +249,23 @@ class Bags : public Packed {
     template <typename Real>
     struct Stripes {
         Stripes(std::size_t n, std::size_t K, bool again)
-            : tasks((n + stripe - 1) / stripe), n(n), K(K), again(again), classes(tasks * K),
-              log_likelihood(tasks), rows(again ? tasks : 0), change(again ? tasks : 0) {}
-
-        double *sums(std::size_t task) { return &classes[task * K]; }
+            : tasks((n + stripe - 1) / stripe), n(n), K(K), again(again), sums(tasks, K + 1),
+              moves(again ? tasks : 0) {}
 
         // Whether more rows of a task moved than are noted; then nothing is returned in the end.
-        bool most_moved(std::size_t task) const { return many && rows[task].size() >= stripe / 4; }
+        bool most_moved(std::size_t task) const { return many && moves[task].rows.size() >= stripe / 4; }
 
         // Store the posteriors that moved, and note by how much.
         void note(std::size_t task, std::size_t first, const Block<Real> &part, std::size_t stride) {
+            Moves &own = moves[task];
             for (std::size_t i = 0; i < part.count; ++i) {
                 if (!part.moved[i]) continue;
                 const Real *now = part.scores + i * stride;
                 Real *held = part.kept + i * K;
-                if (rows[task].size() < stripe / 4) {
-                    rows[task].push_back(static_cast<std::int64_t>(first + i));
+                if (own.rows.size() < stripe / 4) {
+                    own.rows.push_back(static_cast<std::int64_t>(first + i));
                     for (std::size_t k = 0; k < K; ++k) {
-                        change[task].push_back(static_cast<double>(now[k]) - static_cast<double>(held[k]));
+                        own.change.push_back(static_cast<double>(now[k]) - static_cast<double>(held[k]));
                     }
                 } else {
                     many.store(true, std::memory_order_relaxed);
@@ -279,40 +276,31 @@ class Bags : public Packed {
 
         // `evidence` is part of the scores, and not of what is summed up by columns.
         void add(std::size_t task, const Block<Real> &part, const double *evidence) {
+            double &log_likelihood = sums.of(task)[K];
             for (std::size_t i = 0; evidence && i < part.count * K; ++i) {
                 const double r = static_cast<double>(part.kept[i]);
-                if (r != 0) log_likelihood[task] += r * evidence[i];
+                if (r != 0) log_likelihood += r * evidence[i];
             }
             widest<Logarithms>(part.totals, part.count);
             for (std::size_t i = 0; i < part.count; ++i) {
                 const double weight = part.weight ? part.weight[i] : 1.0;
-                log_likelihood[task] += weight * part.totals[i] + part.rest[i];
-                if (std::isinf(part.tops[i])) log_likelihood[task] = part.tops[i];
+                log_likelihood += weight * part.totals[i] + part.rest[i];
+                if (std::isinf(part.tops[i])) log_likelihood = part.tops[i];
             }
-        }
-
-        double total(double *to) const {
-            std::fill(to, to + K, 0.0);
-            double all = 0;
-            for (std::size_t task = 0; task < tasks; ++task) {
-                for (std::size_t k = 0; k < K; ++k) to[k] += classes[task * K + k];
-                all += log_likelihood[task];
-            }
-            return all;
         }
 
         nb::object moved() {
             if (!again || many) return nb::none();
             std::size_t size = 0;
-            for (const auto &own : rows) size += own.size();
+            for (const Moves &own : moves) size += own.rows.size();
             if (size > n / 8) return nb::none();
             std::vector<std::int64_t> all;
             std::vector<double> by;
             all.reserve(size);
             by.reserve(size * K);
-            for (std::size_t task = 0; task < tasks; ++task) {
-                all.insert(all.end(), rows[task].begin(), rows[task].end());
-                by.insert(by.end(), change[task].begin(), change[task].end());
+            for (const Moves &own : moves) {
+                all.insert(all.end(), own.rows.begin(), own.rows.end());
+                by.insert(by.end(), own.change.begin(), own.change.end());
             }
             return nb::make_tuple(to_numpy(std::move(all), size), to_numpy(std::move(by), size, K));
         }
@@ -320,9 +308,12 @@ class Bags : public Packed {
         std::size_t tasks, n, K;
         bool again;
         std::atomic<bool> many{false};
-        std::vector<double> classes, log_likelihood;
-        std::vector<std::vector<std::int64_t>> rows;
-        std::vector<std::vector<double>> change;
+        Sums sums;  // of the posteriors of each class, and the log-likelihood
+        struct alignas(apart) Moves {
+            std::vector<std::int64_t> rows;
+            std::vector<double> change;
+        };
+        std::vector<Moves> moves;
     };
 
     // How far the scores of each row can have moved apart (see `expect`), or somewhat more: most columns
@@ -362,28 +353,28 @@ class Bags : public Packed {
         double *lines = out.data(), *all = totals.data();
         nb::gil_scoped_release release;
         const std::size_t tasks = cuts_.size() - 1;
-        std::vector<double> sums(tasks * K);
+        Sums sums(tasks, K);
         using Part = typename Update<Real>::Part;
-        std::vector<Part> parts(update ? tasks : 0, update ? update->part() : Part{});
+        std::vector<Part> parts(update ? tasks : 0);
         with_types(by_column_, [&](auto columns) {
             share(tasks, threads, [&](std::size_t task) {
+                Part part = update ? update->part() : Part{};
                 for (std::size_t first = cuts_[task]; first < cuts_[task + 1]; first += tile) {
                     const std::size_t last = std::min(cuts_[task + 1], first + tile);
-                    double *own = &sums[task * K];
+                    double *own = sums.of(task);
                     work(columns, first, last);
                     if (!update) {
                         best<AddLines>(static_cast<const double *>(lines), first, last, K, own);
                         continue;
                     }
                     if (anew) update->add_known(lines, first, last);
-                    update->renew(lines, first, last, own, parts[task]);
+                    update->renew(lines, first, last, own, part);
                 }
+                if (update) parts[task] = std::move(part);
             });
         });
-        std::fill(all, all + K, 0.0);
-        for (std::size_t task = 0; task < tasks; ++task) {
-            for (std::size_t k = 0; k < K; ++k) all[k] += sums[task * K + k];
-        }
+        const std::vector<double> total = sums.total();
+        std::copy(total.begin(), total.end(), all);
         if (update) update->finish(parts);
     }
 

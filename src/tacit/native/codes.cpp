@@ -159,7 +159,7 @@ class Codes {
         const std::size_t part = std::max<std::size_t>(1 << 13, 4 * lines_);  // rows that share sums
         const std::size_t parts = (rows_ + part - 1) / part;
         std::vector<std::vector<double>> all(parts);
-        std::vector<double> class_sums(parts * K), log_likelihood(parts);
+        Sums sums(parts, K + 1);  // of the posteriors of each class, and the log-likelihood
         share(parts, threads, [&](std::size_t p) {
             all[p].assign(lines_ * stride, 0.0);
             Posteriors<Real> posteriors(K, task.prior, task.hard);
@@ -178,7 +178,7 @@ class Codes {
                     middle[i] = static_cast<double>(posteriors.scores()[i * stride + K]);
                 }
                 const Block<Real> &one = posteriors.normalize(count, evidence, weight, kept.data(),
-                                                              &class_sums[p * K]);
+                                                              sums.of(p));
                 on_codes(first, [&](auto codes) {
                     widest<CountCodes>(codes, count, groups, offsets_.data(),
                                        static_cast<const Real *>(one.scores), stride, all[p].data());
@@ -190,27 +190,25 @@ class Codes {
                 });
                 for (std::size_t i = 0; i < count; ++i) one.rest[i] += one.left[i] * middle[i];
                 widest<Logarithms>(one.totals, count);
+                double &log_likelihood = sums.of(p)[K];
                 for (std::size_t i = 0; i < count; ++i) {
-                    log_likelihood[p] += (weight ? weight[i] : 1.0) * one.totals[i] + one.rest[i];
-                    if (std::isinf(one.tops[i])) log_likelihood[p] = one.tops[i];
+                    log_likelihood += (weight ? weight[i] : 1.0) * one.totals[i] + one.rest[i];
+                    if (std::isinf(one.tops[i])) log_likelihood = one.tops[i];
                     for (std::size_t k = 0; evidence && k < K; ++k) {
                         const double r = static_cast<double>(kept[i * K + k]);
-                        if (r != 0) log_likelihood[p] += r * evidence[i * K + k];
+                        if (r != 0) log_likelihood += r * evidence[i * K + k];
                     }
                 }
             }
         });
         const std::size_t size = static_cast<std::size_t>(starts_[columns_]);
-        std::fill(task.classes, task.classes + K, 0.0);
         std::fill(task.counts, task.counts + size * K, 0.0);
-        double total = 0;
-        for (std::size_t p = 0; p < parts; ++p) {
-            if (p) {
-                for (std::size_t i = 0; i < all[p].size(); ++i) all[0][i] += all[p][i];
-            }
-            for (std::size_t k = 0; k < K; ++k) task.classes[k] += class_sums[p * K + k];
-            total += log_likelihood[p];
+        for (std::size_t p = 1; p < parts; ++p) {
+            for (std::size_t i = 0; i < all[p].size(); ++i) all[0][i] += all[p][i];
         }
+        const std::vector<double> found = sums.total();
+        std::copy(found.begin(), found.end() - 1, task.classes);
+        double total = found[K];
         if (parts) spread(all[0], K, stride, task.counts);
         for (std::size_t i = 0; i < size * K; ++i) {
             if (task.counts[i] != 0) total += task.counts[i] * task.log_p[i];

@@ -242,7 +242,7 @@ double expect_numbers(Matrix<const double> X, std::optional<Matrix<const bool>> 
     const double *weights = weight ? weight->data() : nullptr, *log_prior = prior.data();
     const std::size_t size = width * stride, parts = (n + part - 1) / part;
     std::vector<std::vector<double>> moments(parts);
-    std::vector<double> shares(parts * K), log_likelihood(parts);
+    Sums found(parts, K + 1);  // of the posteriors of each class, and the log-likelihood
     nb::gil_scoped_release release;
     share(parts, threads, [&](std::size_t p) {
         moments[p].assign((observed ? 3 : 2) * size, 0.0);
@@ -256,22 +256,18 @@ double expect_numbers(Matrix<const double> X, std::optional<Matrix<const bool>> 
             model.score(rows, count, posteriors.scores());
             const Block<double> &done = posteriors.normalize(
                 count, log_evidence ? log_evidence + first * K : nullptr,
-                weights ? weights + first : nullptr, kept.data(), &shares[p * K]);
-            const double *found = done.scores;
-            widest<CountNumbers>(rows, found, count, model.means(), stride, own, own + size, own + 2 * size);
+                weights ? weights + first : nullptr, kept.data(), found.of(p));
+            const double *posterior = done.scores;
+            widest<CountNumbers>(rows, posterior, count, model.means(), stride, own, own + size, own + 2 * size);
             widest<Logarithms>(done.totals, count);
             for (std::size_t i = 0; i < count; ++i) {
                 const double log_p = std::isinf(done.tops[i]) ? done.tops[i] : done.tops[i] + done.totals[i];
-                log_likelihood[p] += (done.weight ? done.weight[i] : 1.0) * log_p;
+                found.of(p)[K] += (done.weight ? done.weight[i] : 1.0) * log_p;
             }
         }
     });
-    std::fill(classes.data(), classes.data() + K, 0.0);
-    double total = 0;
-    for (std::size_t p = 0; p < parts; ++p) {
-        for (std::size_t k = 0; k < K; ++k) classes.data()[k] += shares[p * K + k];
-        total += log_likelihood[p];
-    }
+    const std::vector<double> total = found.total();
+    std::copy(total.begin(), total.end() - 1, classes.data());
     for (int q = 0; q < 3 && outs[q]; ++q) {
         double *to = outs[q]->data();
         for (std::size_t j = 0; j < width; ++j) {
@@ -282,7 +278,7 @@ double expect_numbers(Matrix<const double> X, std::optional<Matrix<const bool>> 
             }
         }
     }
-    return total;
+    return total[K];
 }
 
 // sums[k, j] = the sum of w (x - pilot[k, j]) and squares[k, j] that of w (x - pilot[k, j])^2 over the

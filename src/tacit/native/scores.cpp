@@ -14,37 +14,77 @@ namespace {
 
 enum class Wanted { joint, posterior, log_posterior };
 
+// log p(x) of `count` rows of scores, each in whole vectors, -inf behind the last class: the log of the sum of
+// exp(score - top), in `totals`, is still to be taken and added to the top.
+template <int bytes>
+struct SumUp {
+    static TACIT_INLINE void run(const double *scores, std::size_t count, std::size_t stride, double *tops,
+                                 double *totals) {
+        constexpr int L = bytes / sizeof(double);
+        stride % L == 0 ? in_vectors<L>(scores, count, stride, tops, totals)
+                        : in_vectors<4>(scores, count, stride, tops, totals);
+    }
+
+    template <int L>
+    static TACIT_INLINE void in_vectors(const double *scores, std::size_t count, std::size_t stride, double *tops,
+                                        double *totals) {
+        typedef Vec<double, L> V;
+        for (std::size_t i = 0; i < count; ++i) {
+            V most, x;
+            load<double, L>(most, scores + i * stride);
+            for (std::size_t k = L; k < stride; k += L) {
+                load<double, L>(x, scores + i * stride + k);
+                most = x > most ? x : most;
+            }
+            tops[i] = largest<double, L>(most);
+        }
+        for (std::size_t i = 0; i < count; ++i) {
+            const double base = tops[i] > -std::numeric_limits<double>::infinity() ? tops[i] : 0.0;
+            V all{}, x;
+            for (std::size_t k = 0; k < stride; k += L) {
+                load<double, L>(x, scores + i * stride + k);
+                x -= base;
+                Exponential<double>::run<L>(x);
+                all += x;
+            }
+            totals[i] = sum<double, L>(all);
+        }
+    }
+};
+
 // From the scores of a block of rows, log p(x, y), to what is wanted of them.
 class Softmax {
   public:
     explicit Softmax(std::size_t K)
-        : K_(K), stride_(padded(K)), scores_(block * stride_), gaps_(block * stride_),
-          kept_(block * K), sums_(K) {}
+        : K_(K), stride_(padded(K)), scores_(block * stride_), gaps_(block * stride_), sums_(K) {}
 
     double *scores() { return scores_.data(); }
 
     // Writes rows of K numbers and, but for `joint`, log p(x) of each. A row of -inf alone becomes zeros, or
     // stays as it is; its log p(x) is -inf.
     void run(std::size_t count, Wanted wanted, double *out, double *log_p) {
-        const bool logs = wanted != Wanted::posterior;
-        for (std::size_t i = 0; logs && i < count; ++i) {
-            std::copy(&scores_[i * stride_], &scores_[i * stride_] + K_, out + i * K_);
+        double *totals = totals_;
+        if (wanted == Wanted::posterior) {
+            widest<Normalize>(Block<double>{count, K_, scores_.data(), gaps_.data(), nullptr, out, false, 0.0, moved_,
+                                            tops_, totals_, rest_, left_, sums_.data(), nullptr});
+        } else if (wanted == Wanted::log_posterior) {
+            const double *scores = scores_.data();
+            double *tops = tops_;
+            widest<SumUp>(scores, count, stride_, tops, totals);
         }
-        if (wanted == Wanted::joint) return;
-        widest<Normalize>(Block<double>{count, K_, scores_.data(), gaps_.data(), nullptr,
-                                        logs ? kept_.data() : out, false, 0.0, moved_, tops_, totals_,
-                                        rest_, left_, sums_.data(), nullptr});
-        widest<Logarithms>(static_cast<double *>(totals_), count);
+        if (wanted != Wanted::joint) widest<Logarithms>(totals, count);
         for (std::size_t i = 0; i < count; ++i) {
-            log_p[i] = std::isinf(tops_[i]) ? tops_[i] : tops_[i] + totals_[i];
-            if (!logs || std::isinf(tops_[i])) continue;
-            for (std::size_t k = 0; k < K_; ++k) out[i * K_ + k] -= log_p[i];
+            const bool possible = wanted != Wanted::joint && !std::isinf(tops_[i]);
+            if (wanted != Wanted::joint) log_p[i] = possible ? tops_[i] + totals[i] : tops_[i];
+            if (wanted == Wanted::posterior) continue;
+            const double less = possible ? log_p[i] : 0.0;
+            for (std::size_t k = 0; k < K_; ++k) out[i * K_ + k] = scores_[i * stride_ + k] - less;
         }
     }
 
   private:
     const std::size_t K_, stride_;
-    std::vector<double> scores_, gaps_, kept_, sums_;
+    std::vector<double> scores_, gaps_, sums_;
     double tops_[block], totals_[block], rest_[block], left_[block];
     bool moved_[block];
 };

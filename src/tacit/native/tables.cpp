@@ -22,6 +22,32 @@ double in_order(const std::vector<double> &sums) {
     return total;
 }
 
+// to[j, k] = from[k * by_class + j]; what comes behind the last line is fetched.
+struct Turn {
+    static TACIT_INLINE void run(const double *from, std::int64_t by_class, std::size_t lines, std::size_t K,
+                                 double *to) {
+        std::size_t k = 0;
+        for (; k + 4 <= K; k += 4, from += 4 * by_class) {
+            std::size_t j = 0;
+            for (; j + 4 <= lines; j += 4) {
+                Vec<double, 4> x[4];
+                for (int q = 0; q < 4; ++q) {
+                    load<double, 4>(x[q], from + q * by_class + j);
+                    if (j % 8 == 0) __builtin_prefetch(from + q * by_class + j + 2 * tile);
+                }
+                transpose<2, 4, double, 4>(x);
+                for (int q = 0; q < 4; ++q) store<double, 4>(to + (j + q) * K + k, x[q]);
+            }
+            for (; j < lines; ++j) {
+                for (int q = 0; q < 4; ++q) to[j * K + k + q] = from[q * by_class + j];
+            }
+        }
+        for (; k < K; ++k, from += by_class) {
+            for (std::size_t j = 0; j < lines; ++j) to[j * K + k] = from[j];
+        }
+    }
+};
+
 // A table of counts with a line for each column, however it lies in memory.
 class Lines {
   public:
@@ -39,6 +65,7 @@ class Lines {
 
     void copy(std::size_t first, std::size_t last, double *to) const {
         const double *from = data_ + static_cast<std::int64_t>(first) * by_line_;
+        if (by_line_ == 1) return best<Turn>(from, by_class_, last - first, classes, to);
         for (std::size_t k = 0; k < classes; ++k, from += by_class_) {
             const double *one = from;
             for (std::size_t j = 0; j < last - first; ++j, one += by_line_) to[j * classes + k] = *one;
@@ -52,17 +79,13 @@ class Lines {
     const std::int64_t by_line_, by_class_;
 };
 
-// What tables of logarithms go with: their sum times alpha, and times the counts.
-struct Sums {
-    double density = 0, score = 0;
-};
-
 // log_p -= log_totals, or is `nothing` where the total is zero. `log_totals` has one line (`by_class`) or
-// as many as the counts.
+// as many as the counts. The sum of log_p times alpha is added to sums[0], that times the counts to sums[1].
 struct Shares {
     static TACIT_INLINE void run(const double *counts, Alpha alpha, const double *log_totals,
                                  bool by_class, double nothing, std::size_t lines, std::size_t K,
-                                 double *log_p, Sums *sums) {
+                                 double *log_p, double *sums) {
+        double density = 0, score = 0;
         for (std::size_t j = 0; j < lines; ++j, counts += K, log_p += K) {
             const double *total = log_totals + (by_class ? 0 : j * K);
             Vec<double, 4> all{}, expected{};
@@ -82,31 +105,29 @@ struct Shares {
                 all[0] += log_p[k];
                 if (counts[k] != 0) expected[0] += counts[k] * log_p[k];
             }
-            if (alpha[j] != 0) sums->density += alpha[j] * sum<double, 4>(all);
-            sums->score += sum<double, 4>(expected);
+            if (alpha[j] != 0) density += alpha[j] * sum<double, 4>(all);
+            score += sum<double, 4>(expected);
         }
+        sums[0] += density;
+        sums[1] += score;
     }
 };
 
-// Calls work(first, last, sums) for tiles of lines, and returns all sums, added in order.
+// Calls work(first, last, sums) for tiles of lines, and returns both sums, added in order.
 template <typename Work>
 nb::object by_tiles(std::size_t lines, int threads, const Work &work) {
     check(threads >= 1, "threads must be positive");
-    std::vector<Sums> parts(ranges(lines));
+    Sums parts(ranges(lines), 2);
     {
         nb::gil_scoped_release release;
         share_ranges(lines, range, threads, [&](std::size_t first, std::size_t last) {
             for (std::size_t at = first; at < last; at += tile) {
-                work(at, std::min(last, at + tile), &parts[first / range]);
+                work(at, std::min(last, at + tile), parts.of(first / range));
             }
         });
     }
-    Sums all;
-    for (const Sums &part : parts) {
-        all.density += part.density;
-        all.score += part.score;
-    }
-    return nb::make_tuple(all.density, all.score);
+    const std::vector<double> total = parts.total();
+    return nb::make_tuple(total[0], total[1]);
 }
 
 // Words: each class's counts over their total. Returns the sum of alpha log_p and that of counts log_p.
@@ -118,7 +139,7 @@ nb::object log_shares(Strided<const double> counts, Vector<const double> alpha,
     const Alpha smoothing = alpha_of(alpha, lines);
     const double *totals = log_totals.data(), *none = nullptr;
     const double uniform = -std::log(static_cast<double>(lines));
-    return by_tiles(lines, threads, [&](std::size_t first, std::size_t last, Sums *sums) {
+    return by_tiles(lines, threads, [&](std::size_t first, std::size_t last, double *sums) {
         const std::size_t begin = 0, count = last - first;
         std::vector<double> room(count * K);
         const double *from = given.at(first, last, room.data());
@@ -148,7 +169,7 @@ nb::object log_odds(Strided<const double> ones, std::optional<Matrix<const doubl
     std::vector<double> of_classes(by_class ? K : 0);
     for (std::size_t k = 0; k < of_classes.size(); ++k) of_classes[k] = all[k] + 2 * smoothing[0];
     widest<Logarithms>(of_classes.data(), of_classes.size());
-    return by_tiles(lines, threads, [&](std::size_t first, std::size_t last, Sums *sums) {
+    return by_tiles(lines, threads, [&](std::size_t first, std::size_t last, double *sums) {
         const std::size_t count = last - first, size = count * K;
         const Alpha own = smoothing.from(first);
         std::vector<double> scratch(3 * size);
@@ -186,12 +207,14 @@ void prepare(Update<Real> &update, Matrix<const double> counts, int threads) {
           "shapes differ");
     const double *from = counts.data();
     nb::gil_scoped_release release;
-    std::vector<typename Update<Real>::Part> parts(ranges(update.lines), update.part());
+    std::vector<typename Update<Real>::Part> parts(ranges(update.lines));
     share_ranges(update.lines, range, threads, [&](std::size_t first, std::size_t last) {
         std::vector<double> totals(update.classes);  // nobody asks for them
+        typename Update<Real>::Part part = update.part();
         for (std::size_t at = first; at < last; at += tile) {
-            update.renew(from, at, std::min(last, at + tile), totals.data(), parts[first / range]);
+            update.renew(from, at, std::min(last, at + tile), totals.data(), part);
         }
+        parts[first / range] = std::move(part);
     });
     update.finish(parts);
 }

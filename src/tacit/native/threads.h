@@ -118,6 +118,31 @@ void share(std::size_t tasks, int threads, const Work &work) {
     }
 }
 
+constexpr std::size_t apart = 128;  // bytes of the two cache lines that are fetched together
+
+// Sums of some tasks, so many each, out of each other's way: threads that write to the same cache line
+// wait for each other.
+class Sums {
+  public:
+    Sums(std::size_t tasks, std::size_t size)
+        : size_(size), stride_(size + apart / sizeof(double)), sums_(tasks * stride_) {}
+
+    double *of(std::size_t task) { return &sums_[task * stride_]; }
+
+    // Adds those of all tasks, in order.
+    std::vector<double> total() const {
+        std::vector<double> all(size_);
+        for (std::size_t at = 0; at < sums_.size(); at += stride_) {
+            for (std::size_t i = 0; i < size_; ++i) all[i] += sums_[at + i];
+        }
+        return all;
+    }
+
+  private:
+    std::size_t size_, stride_;
+    std::vector<double> sums_;
+};
+
 // Calls work(begin, end) for ranges of `size` out of `count`.
 template <typename Work>
 void share_ranges(std::size_t count, std::size_t size, int threads, const Work &work) {
