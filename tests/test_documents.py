@@ -192,6 +192,18 @@ def test_what_is_not_utf8(data):
         CountVectorizer(token_pattern=r"\S+").fit(column)
 
 
+def test_an_error_in_a_thread_reaches_the_caller():
+    """Wherever the text is, and whoever reads it; and threads are there for the next job."""
+    n = 20_000
+    words, offsets = b"ab " * n, np.arange(0, 3 * n + 1, 3, dtype=np.int32)
+    whole = CountVectorizer(n_jobs=3)
+    for place in 0, n // 2, n - 1:
+        wrong = words[: 3 * place] + b"\xff\xff " + words[3 * place + 3 :]
+        with pytest.raises(ValueError, match=not_utf8(place)):
+            CountVectorizer(n_jobs=3).fit(broken(wrong, offsets, pa.utf8()))
+        assert whole.fit_transform(broken(words, offsets, pa.utf8())).sum() == n
+
+
 @settings(max_examples=150, deadline=None)
 @given(data=st.binary(max_size=8) | st.text(max_size=3).map(lambda t: t.encode("utf-8", "replace")))
 def test_what_is_utf8_is_what_python_decodes(data):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -133,7 +135,7 @@ def test_kernels_agree_with_numpy(case, monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="Linux says what runs where")
 def test_threads_leave_their_maker_where_it_may_run():
-    """New threads are put on other cores; a slip there would pin whoever asked for them."""
+    """Threads once were put on other cores, and a slip pinned whoever asked for them."""
     kernels, a = engine.native(), np.ones(1 << 17)
     if kernels is None:
         pytest.skip("NumPy has no threads of ours")
@@ -141,3 +143,42 @@ def test_threads_leave_their_maker_where_it_may_run():
     for _ in range(1000):
         kernels.add(a, a, out, 4)  # more than there are cores: some end before it is their turn
     assert os.sched_getaffinity(0) == before
+
+
+FORKS = """
+import os, threading
+import numpy as np
+from tacit import _native
+
+numbers = np.random.default_rng(0).normal(size=200_000)
+expected, wrong = _native.scan(numbers, 1), []
+
+
+def ask(times):
+    for _ in range(times):
+        if _native.scan(numbers, 3) != expected:
+            wrong.append(1)
+
+
+callers = [threading.Thread(target=ask, args=(300,)) for _ in range(3)]
+for caller in callers:
+    caller.start()
+for _ in range(20):
+    child = os.fork()
+    if not child:
+        os._exit(_native.scan(numbers, 3) != expected)
+    wrong.append(os.waitpid(child, 0)[1])
+for caller in callers:
+    caller.join()
+ask(1)
+raise SystemExit(any(wrong))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
+def test_threads_of_several_callers_and_of_forked_children():
+    """Helpers serve whoever asks, and a child, which has none of its parent's, makes its own."""
+    if engine.native() is None:
+        pytest.skip("NumPy has no threads of ours")
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKS]
+    assert subprocess.run(command, timeout=60).returncode == 0
