@@ -318,6 +318,41 @@ def test_shares_in_trials_are_those_of_all_rows(monkeypatch):
     assert found[1][1] < 0.25
 
 
+@pytest.mark.parametrize("half_known", [False, True])
+def test_trials_count_labelled_rows_once_for_all_alphas(monkeypatch, half_known):
+    """With the same bits as if they counted them anew; half a label is another thing with each."""
+    rng = np.random.default_rng(6)
+    k = rng.integers(0, 2, 200)
+    codes = np.where(rng.random((3, 200)) < 0.6, k, rng.integers(0, 4, (3, 200)))
+    cells = np.where(rng.random(codes.shape) < 0.1, "", np.array(list("abcd"))[codes])
+    table = {
+        "size": (rng.normal(size=200) + k).tolist(),
+        **{f"c{j}": c for j, c in enumerate(cells)},
+    }
+    y = np.eye(2)[k]
+    y[90:] = 1.0
+    if half_known:
+        y[::3] = 0.5 * y[::3] + 0.25
+    fits, makes = [], settling.without_rows
+
+    def counted(*given):
+        for fit in makes(*given):
+            fits.append(fit)
+            yield fit
+
+    monkeypatch.setattr(settling, "without_rows", counted)
+    model = tacit.TableClassifier(random_state=0)
+    found, once = model.fit(table, y).predict_proba(table), len(fits)
+    before = settling.Trial.__init__
+    monkeypatch.setattr(
+        settling.Trial,
+        "__init__",
+        lambda self, *a: (before(self, *a), setattr(self, "plain", False))[0],
+    )
+    np.testing.assert_array_equal(model.fit(table, y).predict_proba(table), found)
+    assert (2 * once == len(fits)) == half_known
+
+
 def test_a_file_from_before_components_warms_up():
     path = next(path for path in GOLDEN if path.name == "texts-TableClassifier.safetensors")
     model = tacit.load(path).set_params(warm_start=True)

@@ -7,7 +7,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, wraps
+from functools import cache, cached_property, partial, wraps
 from numbers import Integral, Real
 from operator import index
 from typing import Any, ClassVar, TypeVar
@@ -156,6 +156,13 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _describes(self, family: Family) -> bool:
         """Return whether a family from elsewhere is one of this estimator."""
         return self._kind() == family.kind
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """Return the names of the parameters, which scikit-learn asks for at every turn."""
+        names: list[str] = super()._get_param_names()
+        return names
 
     def _accepts_sparse(self) -> bool:
         return False

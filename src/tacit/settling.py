@@ -250,6 +250,9 @@ class Trial:
         self.rows, self.hidden = rows, [rows[held] for held in self.held]
         self.shares = np.full(len(labels.classes), 1.0 / len(labels.classes))
         self.judged: dict[Setting, Judged | None] = {}
+        # Of labelled rows alone, if no label is half known: they are counted once for all alphas.
+        self.fits: dict[tuple[bool, int], list[tuple[TableClassifier, Prepared]]] = {}
+        self.plain = bool((labels.unknown | (labels.codes >= 0)).all())
 
     def tells(self, setting: Setting) -> bool:
         """Return whether hidden labels can decide, and note the shares of the classes."""
@@ -330,7 +333,7 @@ class Trial:
         """Return what is said of hidden rows, apart from what texts say."""
         if setting in self.judged:
             return self.judged[setting]
-        table, priors, shares = self.tables[setting.bins], list[Array](), list[Array]()
+        priors, shares = list[Array](), list[Array]()
         quick = self.quick.set_params(
             alpha=setting.alpha,
             unlabeled_weight=setting.unlabeled_weight,
@@ -338,13 +341,14 @@ class Trial:
         )
 
         def said(folding: list[npt.NDArray[np.intp]]) -> Iterator[Array]:
-            fits = without_rows(quick, table, self.known, self.weight, folding)
+            fits = self._fitted(quick, setting, folding)
             for held, (model, new) in zip(folding, fits, strict=True):
                 before = np.maximum(model._before(model._model.family.encode(new).parts), -MOST)
                 if self.texts:
                     priors.append(np.tile(np.maximum(model._log_prior, -MOST), (len(held), 1)))
-                rest = np.delete(self.weight, held)
-                shares.append(np.average(model.label_distributions_, axis=0, weights=rest))
+                if not self.judged:
+                    rest = np.delete(self.weight, held)
+                    shares.append(np.average(model.label_distributions_, axis=0, weights=rest))
                 yield bounded(model.predict_joint_log_proba(new) - before)
 
         joints = self._averaged(said)[:, :, None]
@@ -355,6 +359,19 @@ class Trial:
             self.shares = np.mean(shares, axis=0)
         self.judged[setting] = judged
         return judged
+
+    def _fitted(
+        self, quick: TableClassifier, setting: Setting, folding: list[npt.NDArray[np.intp]]
+    ) -> Iterable[tuple[TableClassifier, Prepared]]:
+        """Return copies that were fitted without the rows of each fold, and these rows."""
+        fits = without_rows(quick, self.tables[setting.bins], self.known, self.weight, folding)
+        if not self.plain or setting.unlabeled_weight > 0 or setting.components > 1:
+            return fits
+        place = setting.bins, id(folding)
+        if place in self.fits:
+            return ((model._smoothed(setting.alpha), new) for model, new in self.fits[place])
+        self.fits[place] = list(fits)
+        return self.fits[place]
 
     def _averaged(self, said: Callable[[list[npt.NDArray[np.intp]]], Iterable[Array]]) -> Array:
         """Return what is said of hidden rows, (n, K), on average over the times they are hidden.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Self, cast
@@ -169,6 +170,15 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
 
     def _smoothing(self) -> float:
         return getattr(self, "alpha_", 1.0) if self.alpha == "auto" else float(self.alpha)
+
+    def _smoothed(self, alpha: float) -> Self:
+        """Return a model of labelled rows alone as it is with another alpha: the same counts."""
+        other = copy(self)
+        other.alpha = other.alpha_ = alpha
+        family = other._family().adopt(self._model.family)
+        model, counts = replace(self._model, family=family), self._statistics
+        other._set(other._attributes(model, model.maximize(counts), counts))
+        return other
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to rows of which all, some or none are labelled.

@@ -79,41 +79,67 @@ class Lines {
     const std::int64_t by_line_, by_class_;
 };
 
-// log_p -= log_totals, or is `nothing` where the total is zero. `log_totals` has one line (`by_class`) or
-// as many as the counts. The sum of log_p times alpha is added to sums[0], that times the counts to sums[1].
-struct Shares {
-    static TACIT_INLINE void run(const double *counts, Alpha alpha, const double *log_totals,
-                                 bool by_class, double nothing, std::size_t lines, std::size_t K,
-                                 double *log_p, double *sums) {
-        double density = 0, score = 0;
-        for (std::size_t j = 0; j < lines; ++j, counts += K, log_p += K) {
-            const double *total = log_totals + (by_class ? 0 : j * K);
-            Vec<double, 4> all{}, expected{};
-            std::size_t k = 0;
-            for (; k + 4 <= K; k += 4) {
-                Vec<double, 4> p, t, c;
-                load<double, 4>(p, log_p + k);
-                load<double, 4>(t, total + k);
-                load<double, 4>(c, counts + k);
-                p = t > -std::numeric_limits<double>::infinity() ? p - t : Vec<double, 4>{} + nothing;
-                store<double, 4>(log_p + k, p);
-                all += p;
-                expected += c == 0.0 ? Vec<double, 4>{} : c * p;
-            }
-            for (; k < K; ++k) {
-                log_p[k] = std::isinf(total[k]) ? nothing : log_p[k] - total[k];
-                all[0] += log_p[k];
-                if (counts[k] != 0) expected[0] += counts[k] * log_p[k];
-            }
-            if (alpha[j] != 0) density += alpha[j] * sum<double, 4>(all);
-            score += sum<double, 4>(expected);
+// log_p[i] = log(counts[i] + alpha[i]) - log_totals[i], or `nothing` where the total is zero. The sum of log_p
+// times alpha is added to sums[0], that times the counts to sums[1].
+template <int bytes>
+struct LogRatios {
+    static constexpr int L = bytes / sizeof(double);
+    typedef Vec<double, L> V;
+
+    static TACIT_INLINE void run(const double *counts, const double *alpha, const double *log_totals,
+                                 double nothing, std::size_t size, double *log_p, double *sums) {
+        V density{}, score{};
+        std::size_t i = 0;
+        for (; i + L <= size; i += L) take(counts + i, alpha + i, log_totals + i, nothing, log_p + i, density, score);
+        if (i < size) {  // and behind the last, log 1
+            double rest[4][L] = {};
+            std::fill(rest[1], rest[1] + L, 1.0);
+            std::copy(counts + i, counts + size, rest[0]);
+            std::copy(alpha + i, alpha + size, rest[1]);
+            std::copy(log_totals + i, log_totals + size, rest[2]);
+            take(rest[0], rest[1], rest[2], nothing, rest[3], density, score);
+            std::copy(rest[3], rest[3] + (size - i), log_p + i);
         }
-        sums[0] += density;
-        sums[1] += score;
+        sums[0] += sum<double, L>(density);
+        sums[1] += sum<double, L>(score);
+    }
+
+    static TACIT_INLINE void take(const double *counts, const double *alpha, const double *log_totals,
+                                  double nothing, double *log_p, V &density, V &score) {
+        V c, a, t;
+        load<double, L>(c, counts);
+        load<double, L>(a, alpha);
+        load<double, L>(t, log_totals);
+        V p = c + a;
+        logarithm<L>(p);
+        p = t > -std::numeric_limits<double>::infinity() ? p - t : V{} + nothing;
+        store<double, L>(log_p, p);
+        density += a == 0.0 ? V{} : a * p;
+        score += c == 0.0 ? V{} : c * p;
     }
 };
 
-// Calls work(first, last, sums) for tiles of lines, and returns both sums, added in order.
+// Numbers for each place of a tile of lines, and room for more.
+struct Room {
+    std::vector<double> alpha, totals, counts, rest;
+
+    // One for all lines is spread out once.
+    void spread(const Alpha &smoothing, std::size_t first, std::size_t last, std::size_t K) {
+        if (smoothing.one && alpha.size() >= (last - first) * K) return;
+        alpha.resize(tile * K);
+        for (std::size_t j = first; j < last; ++j) {
+            std::fill(&alpha[(j - first) * K], &alpha[(j - first) * K] + K, smoothing[j]);
+        }
+    }
+
+    void spread(const double *of_classes, std::size_t K) {
+        if (!totals.empty()) return;
+        totals.resize(tile * K);
+        for (std::size_t j = 0; j < tile; ++j) std::copy(of_classes, of_classes + K, &totals[j * K]);
+    }
+};
+
+// Calls work(first, last, room, sums) for tiles of lines, and returns both sums, added in order.
 template <typename Work>
 nb::object by_tiles(std::size_t lines, int threads, const Work &work) {
     check(threads >= 1, "threads must be positive");
@@ -121,8 +147,9 @@ nb::object by_tiles(std::size_t lines, int threads, const Work &work) {
     {
         nb::gil_scoped_release release;
         share_ranges(lines, range, threads, [&](std::size_t first, std::size_t last) {
+            Room room;
             for (std::size_t at = first; at < last; at += tile) {
-                work(at, std::min(last, at + tile), parts.of(first / range));
+                work(at, std::min(last, at + tile), room, parts.of(first / range));
             }
         });
     }
@@ -137,17 +164,16 @@ nb::object log_shares(Strided<const double> counts, Vector<const double> alpha,
     const std::size_t lines = given.count, K = given.classes;
     check(log_p.shape(0) == lines && log_p.shape(1) == K && log_totals.shape(0) == K, "shapes differ");
     const Alpha smoothing = alpha_of(alpha, lines);
-    const double *totals = log_totals.data(), *none = nullptr;
+    const double *totals = log_totals.data();
     const double uniform = -std::log(static_cast<double>(lines));
-    return by_tiles(lines, threads, [&](std::size_t first, std::size_t last, double *sums) {
-        const std::size_t begin = 0, count = last - first;
-        std::vector<double> room(count * K);
-        const double *from = given.at(first, last, room.data());
-        const Alpha own = smoothing.from(first);
+    return by_tiles(lines, threads, [&](std::size_t first, std::size_t last, Room &room, double *sums) {
+        room.spread(smoothing, first, last, K);
+        room.spread(totals, K);
+        room.counts.resize(tile * K);
+        const double *from = given.at(first, last, room.counts.data()), *alphas = room.alpha.data();
+        const double *by = room.totals.data();
         double *to = log_p.data() + first * K;
-        best<Smooth<false>>(from, none, own, begin, count, K, K, to);
-        widest<Logarithms>(to, count * K);
-        best<Shares>(from, own, totals, true, uniform, count, K, to, sums);
+        widest<LogRatios>(from, alphas, by, uniform, (last - first) * K, to, sums);
     });
 }
 
@@ -163,40 +189,31 @@ nb::object log_odds(Strided<const double> ones, std::optional<Matrix<const doubl
     }
     check(zeros ? zeros->shape(0) == lines && zeros->shape(1) == K : seen.shape(0) == K, "shapes differ");
     const Alpha smoothing = alpha_of(alpha, lines);
-    const double nought = 0, *none = nullptr, *all = seen.data();
+    const double nought = 0, *all = seen.data();
     const double half = -std::log(2.0);
     const bool by_class = !zeros && smoothing.one;  // then all lines have the same totals
     std::vector<double> of_classes(by_class ? K : 0);
     for (std::size_t k = 0; k < of_classes.size(); ++k) of_classes[k] = all[k] + 2 * smoothing[0];
     widest<Logarithms>(of_classes.data(), of_classes.size());
-    return by_tiles(lines, threads, [&](std::size_t first, std::size_t last, double *sums) {
-        const std::size_t count = last - first, size = count * K;
-        const Alpha own = smoothing.from(first);
-        std::vector<double> scratch(3 * size);
-        double *rest = scratch.data(), *totals = rest + size;
-        const double *one = given.at(first, last, totals + size);
-        double *p = log_p.data() + first * K, *not_p = log_not.data() + first * K;
-        const Alpha nothing{&nought, true};
-        const std::size_t begin = 0;
-        if (zeros) {
-            const double *zero = zeros->data() + first * K;
-            best<Smooth<false>>(zero, none, nothing, begin, count, K, K, rest);
-        } else {
-            best<Smooth<true>>(one, all, nothing, begin, count, K, K, rest);
-        }
-        const double *zero = rest, *total = totals;
-        best<Smooth<false>>(one, none, own, begin, count, K, K, p);
-        best<Smooth<false>>(zero, none, own, begin, count, K, K, not_p);
+    return by_tiles(lines, threads, [&](std::size_t first, std::size_t last, Room &room, double *sums) {
+        const std::size_t begin = 0, count = last - first, size = count * K;
+        room.spread(smoothing, first, last, K);
+        room.counts.resize(tile * K);
+        room.rest.resize(tile * K);
+        const double *one = given.at(first, last, room.counts.data());
+        const double *zero = zeros ? zeros->data() + first * K : room.rest.data();
+        if (!zeros) best<Smooth<true>>(one, all, Alpha{&nought, true}, begin, count, K, K, room.rest.data());
         if (by_class) {
-            total = of_classes.data();
+            room.spread(of_classes.data(), K);
         } else {
-            for (std::size_t i = 0; i < size; ++i) totals[i] = p[i] + not_p[i];
-            widest<Logarithms>(totals, size);
+            room.totals.resize(tile * K);
+            for (std::size_t i = 0; i < size; ++i) room.totals[i] = one[i] + zero[i] + 2 * room.alpha[i];
+            widest<Logarithms>(room.totals.data(), size);
         }
-        widest<Logarithms>(p, size);
-        widest<Logarithms>(not_p, size);
-        best<Shares>(one, own, total, by_class, half, count, K, p, sums);
-        best<Shares>(zero, own, total, by_class, half, count, K, not_p, sums);
+        const double *alphas = room.alpha.data(), *by = room.totals.data();
+        double *p = log_p.data() + first * K, *not_p = log_not.data() + first * K;
+        widest<LogRatios>(one, alphas, by, half, size, p, sums);
+        widest<LogRatios>(zero, alphas, by, half, size, not_p, sums);
     });
 }
 
