@@ -343,12 +343,13 @@ def test_trials_count_labelled_rows_once_for_all_alphas(monkeypatch, half_known)
     monkeypatch.setattr(settling, "without_rows", counted)
     model = tacit.TableClassifier(random_state=0)
     found, once = model.fit(table, y).predict_proba(table), len(fits)
-    before = settling.Trial.__init__
-    monkeypatch.setattr(
-        settling.Trial,
-        "__init__",
-        lambda self, *a: (before(self, *a), setattr(self, "plain", False))[0],
-    )
+    begin = settling.Trial.__init__
+
+    def counts_anew(self, *given):
+        begin(self, *given)
+        self.counts_once = False
+
+    monkeypatch.setattr(settling.Trial, "__init__", counts_anew)
     np.testing.assert_array_equal(model.fit(table, y).predict_proba(table), found)
     assert (2 * once == len(fits)) == half_known
 

@@ -1,5 +1,7 @@
 """Native kernels against NumPy and SciPy, the oracles."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,7 @@ from scipy import sparse
 
 import tacit
 from tacit import _native, engine
-from tacit.numerics import normalize
+from tacit.numerics import expected_log, log, normalize, ratio
 
 
 @settings(max_examples=150, deadline=None)
@@ -146,3 +148,42 @@ def test_cores_are_counted_only_where_there_is_much_to_do(monkeypatch):
 def test_no_threads_are_an_error_even_where_none_is_needed():
     with pytest.raises(ValueError, match="n_jobs"):
         tacit.MultinomialNB(n_jobs=0).fit([[1], [2]], [0, 1])
+
+
+@pytest.mark.parametrize("classes", [1, 3, 4, 8, 20, 23])
+@pytest.mark.parametrize("lines", [0, 1, 31, 33, 513])
+def test_logarithms_of_counts(lines, classes):
+    """However the counts lie in memory, smoothed or not, by one number or one a column."""
+    kernels, rng = _native, np.random.default_rng(0)
+    ones, zeros = rng.poisson(0.5, (2, lines, classes)).astype(float)
+    seen = ones.max(axis=0, initial=0.0) + rng.integers(0, 3, classes)
+    twice = np.repeat(np.repeat(ones, 2, axis=0), 2, axis=1)
+    tables = [ones, np.asfortranarray(ones), twice[::2, ::2], np.asfortranarray(ones[::-1])[::-1]]
+    alphas = [np.ones(1), np.zeros(1), rng.integers(0, 2, max(lines, 1)) * 0.5]
+    for counts, alpha, threads in product(tables, alphas, (1, 3)):
+        by_line = alpha[:, None] if lines else np.zeros((0, 1))
+        p, rest = np.empty((2, lines, classes))
+        kernels.by_column(counts, p, threads)
+        np.testing.assert_array_equal(p, ones)
+        totals = log((ones + by_line).sum(axis=0))
+        found = kernels.log_shares(counts, alpha, totals, p, threads)
+        shares = ratio(ones + by_line, np.exp(totals), 1.0 / max(lines, 1))
+        np.testing.assert_allclose(p, log(shares), rtol=1e-12, atol=1e-12)
+        smoothing = np.broadcast_to(by_line, p.shape)
+        expected = expected_log(smoothing, p), expected_log(ones, p)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-9)
+        for others in None, zeros:
+            left = seen - ones if others is None else others
+            found = kernels.log_odds(counts, others, seen, alpha, p, rest, threads)
+            both = ones + left + 2 * by_line
+            np.testing.assert_allclose(
+                p, log(ratio(ones + by_line, both, 0.5)), rtol=1e-12, atol=1e-12
+            )
+            np.testing.assert_allclose(
+                rest, log(ratio(left + by_line, both, 0.5)), rtol=1e-12, atol=1e-12
+            )
+            expected = (
+                expected_log(smoothing, p) + expected_log(smoothing, rest),
+                expected_log(ones, p) + expected_log(left, rest),
+            )
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-9)

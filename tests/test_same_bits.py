@@ -146,12 +146,19 @@ def test_threads_leave_their_maker_where_it_may_run():
 
 
 FORKS = """
-import os, threading
+import os, threading, time
 import numpy as np
 from tacit import _native
 
 numbers = np.random.default_rng(0).normal(size=200_000)
 expected, wrong = _native.scan(numbers, 1), []
+
+
+def fork():
+    child = os.fork()
+    if not child:
+        os._exit(_native.scan(numbers, 3) != expected)
+    wrong.append(os.waitpid(child, 0)[1])
 
 
 def ask(times):
@@ -164,14 +171,22 @@ callers = [threading.Thread(target=ask, args=(300,)) for _ in range(3)]
 for caller in callers:
     caller.start()
 for _ in range(20):
-    child = os.fork()
-    if not child:
-        os._exit(_native.scan(numbers, 3) != expected)
-    wrong.append(os.waitpid(child, 0)[1])
+    fork()
 for caller in callers:
     caller.join()
 ask(1)
-raise SystemExit(any(wrong))
+
+# A fork does not wait for helpers that are busy.
+rows = np.zeros((1_000_000, 20))
+busy = threading.Thread(target=_native.normalize, args=(rows, np.empty(len(rows)), True, 3))
+began = time.perf_counter()
+busy.start()
+time.sleep(0.02)
+fork()
+forked = time.perf_counter()
+busy.join()
+late = forked - began > 0.7 * (time.perf_counter() - began)
+raise SystemExit(any(wrong) or late)
 """
 
 

@@ -134,7 +134,7 @@ def settle(
     none = [np.zeros_like(block) for block in X.blocks[: len(texts)]]
     plain = replace(X, blocks=(*none, *X.blocks[len(texts) :]))
     tables = {cut: classifier._cut(plain, cut) for cut in bins}
-    trial = Trial(classifier, tables, labels, weight, doubt)
+    trial = Trial(classifier, tables, labels, weight, doubt, len(alphas) > 1)
     if more:
         trial.look_at_cells(X)
     told, among = None, float(weight[labels.unknown].sum() / max(weight.sum(), 1e-300))
@@ -151,6 +151,7 @@ def settle(
     better = [place for place, one in enumerate(tried) if one.beats(tried[0], MARGIN)]
     place = min(better, key=lambda place: tried[place].loss, default=0)
     chosen, best = settings[place], tried[place]
+    trial.counted.clear()  # no other alpha is tried
     if grouped and (grouped := not best.beats(other := trial(chosen, grouped), MARGIN)):
         best = other
     if trial.few:  # so few must speak against rows without a label, more must speak for them
@@ -222,6 +223,7 @@ class Trial:
         labels: Labels,
         weight: Array,
         doubt: float,
+        alphas: bool,
     ) -> None:
         self.doubt = doubt
         self.groups: Groups | None = None
@@ -250,9 +252,11 @@ class Trial:
         self.rows, self.hidden = rows, [rows[held] for held in self.held]
         self.shares = np.full(len(labels.classes), 1.0 / len(labels.classes))
         self.judged: dict[Setting, Judged | None] = {}
-        # Of labelled rows alone, if no label is half known: they are counted once for all alphas.
-        self.fits: dict[tuple[bool, int], list[tuple[TableClassifier, Prepared]]] = {}
-        self.plain = bool((labels.unknown | (labels.codes >= 0)).all())
+        # Where several alphas are tried and no label is half known, labelled rows alone are counted
+        # once for all of them: the fits to bins, or not, for each time that labels are hidden.
+        whole = bool((labels.unknown | (labels.codes >= 0)).all())
+        self.counts_once = alphas and whole and not self.few
+        self.counted: dict[tuple[bool, int], list[tuple[TableClassifier, Prepared]]] = {}
 
     def tells(self, setting: Setting) -> bool:
         """Return whether hidden labels can decide, and note the shares of the classes."""
@@ -347,8 +351,11 @@ class Trial:
                 if self.texts:
                     priors.append(np.tile(np.maximum(model._log_prior, -MOST), (len(held), 1)))
                 if not self.judged:
-                    rest = np.delete(self.weight, held)
-                    shares.append(np.average(model.label_distributions_, axis=0, weights=rest))
+                    rest, told = np.delete(self.weight, held), model.label_distributions_
+                    shares.append(np.average(told, axis=0, weights=rest))
+                model.__dict__.pop(
+                    "label_distributions_", None
+                )  # fits may be kept, and these are large
                 yield bounded(model.predict_joint_log_proba(new) - before)
 
         joints = self._averaged(said)[:, :, None]
@@ -364,14 +371,15 @@ class Trial:
         self, quick: TableClassifier, setting: Setting, folding: list[npt.NDArray[np.intp]]
     ) -> Iterable[tuple[TableClassifier, Prepared]]:
         """Return copies that were fitted without the rows of each fold, and these rows."""
-        fits = without_rows(quick, self.tables[setting.bins], self.known, self.weight, folding)
-        if not self.plain or setting.unlabeled_weight > 0 or setting.components > 1:
-            return fits
+        alone = not setting.unlabeled_weight and setting.components == 1
         place = setting.bins, id(folding)
-        if place in self.fits:
-            return ((model._smoothed(setting.alpha), new) for model, new in self.fits[place])
-        self.fits[place] = list(fits)
-        return self.fits[place]
+        if alone and place in self.counted:
+            return ((model._smoothed(setting.alpha), new) for model, new in self.counted[place])
+        fits = without_rows(quick, self.tables[setting.bins], self.known, self.weight, folding)
+        if not (alone and self.counts_once):
+            return fits
+        self.counted[place] = list(fits)
+        return self.counted[place]
 
     def _averaged(self, said: Callable[[list[npt.NDArray[np.intp]]], Iterable[Array]]) -> Array:
         """Return what is said of hidden rows, (n, K), on average over the times they are hidden.

@@ -172,7 +172,7 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         return getattr(self, "alpha_", 1.0) if self.alpha == "auto" else float(self.alpha)
 
     def _smoothed(self, alpha: float) -> Self:
-        """Return a model of labelled rows alone as it is with another alpha: the same counts."""
+        """Return a model of labelled rows alone with another alpha; what tells of its fit stays."""
         other = copy(self)
         other.alpha = other.alpha_ = alpha
         family = other._family().adopt(self._model.family)

@@ -309,7 +309,7 @@ class Bags : public Packed {
         bool again;
         std::atomic<bool> many{false};
         Sums sums;  // of the posteriors of each class, and the log-likelihood
-        struct alignas(apart) Moves {
+        struct alignas(line_pair) Moves {
             std::vector<std::int64_t> rows;
             std::vector<double> change;
         };

@@ -7,6 +7,7 @@
 
 #include "arrays.h"
 #include "posterior.h"
+#include "sums.h"
 #include "threads.h"
 
 namespace tacit {

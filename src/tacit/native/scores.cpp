@@ -56,7 +56,7 @@ struct SumUp {
 class Softmax {
   public:
     explicit Softmax(std::size_t K)
-        : K_(K), stride_(padded(K)), scores_(block * stride_), gaps_(block * stride_), sums_(K) {}
+        : K_(K), stride_(padded(K)), scores_(block * stride_), sums_(K) {}
 
     double *scores() { return scores_.data(); }
 
@@ -65,7 +65,7 @@ class Softmax {
     void run(std::size_t count, Wanted wanted, double *out, double *log_p) {
         double *totals = totals_;
         if (wanted == Wanted::posterior) {
-            widest<Normalize>(Block<double>{count, K_, scores_.data(), gaps_.data(), nullptr, out, false, 0.0, moved_,
+            widest<Normalize>(Block<double>{count, K_, scores_.data(), nullptr, nullptr, out, false, 0.0, moved_,
                                             tops_, totals_, rest_, left_, sums_.data(), nullptr});
         } else if (wanted == Wanted::log_posterior) {
             const double *scores = scores_.data();
@@ -84,7 +84,7 @@ class Softmax {
 
   private:
     const std::size_t K_, stride_;
-    std::vector<double> scores_, gaps_, sums_;
+    std::vector<double> scores_, sums_;
     double tops_[block], totals_[block], rest_[block], left_[block];
     bool moved_[block];
 };

@@ -1,12 +1,39 @@
-// Sums over the lines of a table.
+// Sums of tasks, and over the lines of a table.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <type_traits>
+#include <vector>
 
 #include "simd.h"
 
 namespace tacit {
+
+constexpr std::size_t line_pair = 128;  // bytes of the two cache lines that are fetched together
+
+// Sums of some tasks, so many each, out of each other's way: threads that write to the same cache line
+// wait for each other.
+class Sums {
+  public:
+    Sums(std::size_t tasks, std::size_t size)
+        : size_(size), stride_(size + line_pair / sizeof(double)), sums_(tasks * stride_) {}
+
+    double *of(std::size_t task) { return &sums_[task * stride_]; }
+
+    // Adds those of all tasks, in order.
+    std::vector<double> total() const {
+        std::vector<double> all(size_);
+        for (std::size_t at = 0; at < sums_.size(); at += stride_) {
+            for (std::size_t i = 0; i < size_; ++i) all[i] += sums_[at + i];
+        }
+        return all;
+    }
+
+  private:
+    std::size_t size_, stride_;
+    std::vector<double> sums_;
+};
 
 struct AddLines {  // sums[k] += the sum of counts[j, k] over the lines
     static TACIT_INLINE void run(const double *counts, std::size_t first, std::size_t last,

@@ -6,6 +6,7 @@
 
 #include "arrays.h"
 #include "simd.h"
+#include "sums.h"
 #include "tables.h"
 #include "threads.h"
 
@@ -22,7 +23,7 @@ double in_order(const std::vector<double> &sums) {
     return total;
 }
 
-// to[j, k] = from[k * by_class + j]; what comes behind the last line is fetched.
+// to[j, k] = from[k * by_class + j]. What comes behind the last line is prefetched.
 struct Turn {
     static TACIT_INLINE void run(const double *from, std::int64_t by_class, std::size_t lines, std::size_t K,
                                  double *to) {
@@ -125,11 +126,10 @@ struct Room {
 
     // One for all lines is spread out once.
     void spread(const Alpha &smoothing, std::size_t first, std::size_t last, std::size_t K) {
-        if (smoothing.one && alpha.size() >= (last - first) * K) return;
+        if (smoothing.one && alpha.empty()) alpha.assign(tile * K, smoothing[0]);
+        if (smoothing.one) return;
         alpha.resize(tile * K);
-        for (std::size_t j = first; j < last; ++j) {
-            std::fill(&alpha[(j - first) * K], &alpha[(j - first) * K] + K, smoothing[j]);
-        }
+        for (std::size_t j = first; j < last; ++j) std::fill_n(&alpha[(j - first) * K], K, smoothing[j]);
     }
 
     void spread(const double *of_classes, std::size_t K) {

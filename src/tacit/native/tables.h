@@ -19,7 +19,6 @@ struct Alpha {
     const double *values;
     bool one;
     TACIT_INLINE double operator[](std::size_t line) const { return values[one ? 0 : line]; }
-    Alpha from(std::size_t line) const { return {values + (one ? 0 : line), one}; }
 };
 
 inline Alpha alpha_of(const Vector<const double> &alpha, std::size_t lines) {

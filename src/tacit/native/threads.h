@@ -30,13 +30,14 @@ class Job {
     std::condition_variable done;
 };
 
-// The helpers of this process. They sleep until there is a job, and stay for the next: to wake one takes a
-// tenth of the time that it takes to make one. Nobody spins.
+// The helpers of this process, as many as the job that asked for most. They sleep until there is a job, and
+// stay for the next: to wake one takes a tenth of the time that it takes to make one. Nobody spins.
 class Crew {
   public:
     static Crew &here() {
-        static Crew *crew = new Crew;  // never destroyed: helpers may sleep until the process ends
-        return *crew;
+        static const bool made = make();
+        static_cast<void>(made);
+        return *current();
     }
 
     // Runs a job here and with helpers, as far as they come while it lasts. One whose core is busy with
@@ -45,12 +46,12 @@ class Crew {
         {
             const std::lock_guard<std::mutex> hold(lock_);
             try {
-                while (!leaving_ && helpers_.size() < job.places) helpers_.emplace_back(&Crew::help, this);
+                for (; !leaving_ && size_ < job.places; ++size_) std::thread(&Crew::help, this).detach();
             } catch (const std::exception &) {  // no more threads to be had: those there are will do
             }
             jobs_.push_back(&job);
         }
-        job.places > 1 ? wake_.notify_all() : wake_.notify_one();
+        for (std::size_t place = 0; place < job.places; ++place) wake_.notify_one();
         job.run(0);
         std::unique_lock<std::mutex> hold(lock_);
         jobs_.remove(&job);
@@ -58,23 +59,29 @@ class Crew {
     }
 
   private:
-    Crew() {
+    // Never destroyed, as helpers may sleep until the process ends.
+    static std::atomic<Crew *> &current() {
+        static std::atomic<Crew *> crew{new Crew};
+        return crew;
+    }
+
+    // A child has none of its parent's threads, and begins with a crew of its own.
+    static bool make() {
+        current();
 #if defined(__unix__) || defined(__APPLE__)
-        // A child has none of its parent's threads: they are sent away before a fork, and made anew in both.
-        pthread_atfork([] { here().leave(); }, [] { here().lock_.unlock(); },
-                       [] {
-                           here().jobs_.clear();  // of threads that the child does not have
-                           here().leaving_ = 0;
-                           here().lock_.unlock();
-                       });
+        return pthread_atfork([] { here().leave(); }, nullptr, [] { current() = new Crew; }) == 0;
+#else
+        return true;
 #endif
     }
 
     void help() {
         std::unique_lock<std::mutex> hold(lock_);
         for (;;) {
+            ++idle_;
             wake_.wait(hold, [&] { return leaving_ || !jobs_.empty(); });
-            if (leaving_) return;
+            --idle_;
+            if (leaving_) break;
             Job &job = *jobs_.front();
             const std::size_t which = ++job.begun;
             if (which == job.places) jobs_.pop_front();
@@ -84,26 +91,25 @@ class Crew {
             hold.lock();
             if (--job.busy == 0) job.done.notify_one();
         }
+        --size_;
+        if (!idle_) left_.notify_all();
     }
 
-    // Waits until no helper is left, and keeps the lock.
+    // Sends idle helpers away, so that a process that forks has no more threads than it must. Those that
+    // work go on: they may wait for the GIL, which whoever forks holds.
     void leave() {
-        lock_.lock();
+        std::unique_lock<std::mutex> hold(lock_);
         ++leaving_;
-        std::vector<std::thread> all = std::move(helpers_);
-        helpers_.clear();
-        lock_.unlock();
         wake_.notify_all();
-        for (std::thread &one : all) one.join();
-        lock_.lock();
+        left_.wait(hold, [&] { return !idle_; });
         --leaving_;
     }
 
     std::mutex lock_;
-    std::condition_variable wake_;
+    std::condition_variable wake_, left_;
     std::list<Job *> jobs_;  // that have places left
-    std::vector<std::thread> helpers_;
-    int leaving_ = 0;  // forks that wait for helpers to leave
+    std::size_t size_ = 0, idle_ = 0;
+    int leaving_ = 0;  // forks that wait for idle helpers to leave
 };
 
 // Calls work(task) for every task, each once, in at most `threads` threads. Whoever is free takes
@@ -139,31 +145,6 @@ void share(std::size_t tasks, int threads, const Work &work) {
         if (error) std::rethrow_exception(error);
     }
 }
-
-constexpr std::size_t apart = 128;  // bytes of the two cache lines that are fetched together
-
-// Sums of some tasks, so many each, out of each other's way: threads that write to the same cache line
-// wait for each other.
-class Sums {
-  public:
-    Sums(std::size_t tasks, std::size_t size)
-        : size_(size), stride_(size + apart / sizeof(double)), sums_(tasks * stride_) {}
-
-    double *of(std::size_t task) { return &sums_[task * stride_]; }
-
-    // Adds those of all tasks, in order.
-    std::vector<double> total() const {
-        std::vector<double> all(size_);
-        for (std::size_t at = 0; at < sums_.size(); at += stride_) {
-            for (std::size_t i = 0; i < size_; ++i) all[i] += sums_[at + i];
-        }
-        return all;
-    }
-
-  private:
-    std::size_t size_, stride_;
-    std::vector<double> sums_;
-};
 
 // Calls work(begin, end) for ranges of `size` out of `count`.
 template <typename Work>
