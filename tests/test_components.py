@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import tacit
 from modelfiles import GOLDEN
-from tacit import settling
+from tacit import trials
 from tacit.components import joined
 
 RNG = np.random.default_rng(0)
@@ -244,7 +244,7 @@ def test_some_rows_stand_for_many_while_something_is_tried(texts, monkeypatch):
             " ".join(rng.choice([name, "the", "a", "of"], 4, p=[0.1, 0.3, 0.3, 0.3]))
             for name in names
         ]
-    monkeypatch.setattr(settling, "MOST_ROWS", 200)
+    monkeypatch.setattr(trials, "MOST_ROWS", 200)
     model = tacit.TableClassifier(random_state=0).fit(table, y)
     assert model.components_per_class_ > 1
     assert (model.transduction_ == names).mean() > 0.98
@@ -303,16 +303,16 @@ def test_shares_in_trials_are_those_of_all_rows(monkeypatch):
     guess = np.where(rng.random((4, 2000)) < 0.8, k, rng.integers(0, 2, (4, 2000)))
     table = {f"c{j}": np.array(["no", "yes"])[cells].tolist() for j, cells in enumerate(guess)}
     y, found = np.where(np.arange(2000) < 200, k, -1), []
-    judge = settling.Trial.tells
+    judge = trials.Trial.tells
 
     def tells(trial, setting):
         told = judge(trial, setting)
         found.append(trial.shares)
         return told
 
-    monkeypatch.setattr(settling.Trial, "tells", tells)
+    monkeypatch.setattr(trials.Trial, "tells", tells)
     for most in (10**6, 200):
-        monkeypatch.setattr(settling, "MOST_ROWS", most)
+        monkeypatch.setattr(trials, "MOST_ROWS", most)
         tacit.TableClassifier(random_state=0, missing_label=-1).fit(table, y)
     np.testing.assert_allclose(found[1], found[0], atol=0.04)
     assert found[1][1] < 0.25
@@ -333,23 +333,23 @@ def test_trials_count_labelled_rows_once_for_all_alphas(monkeypatch, half_known)
     y[90:] = 1.0
     if half_known:
         y[::3] = 0.5 * y[::3] + 0.25
-    fits, makes = [], settling.without_rows
+    fits, makes = [], trials.without_rows
 
     def counted(*given):
         for fit in makes(*given):
             fits.append(fit)
             yield fit
 
-    monkeypatch.setattr(settling, "without_rows", counted)
+    monkeypatch.setattr(trials, "without_rows", counted)
     model = tacit.TableClassifier(random_state=0)
     found, once = model.fit(table, y).predict_proba(table), len(fits)
-    begin = settling.Trial.__init__
+    begin = trials.Trial.__init__
 
     def counts_anew(self, *given):
         begin(self, *given)
         self.counts_once = False
 
-    monkeypatch.setattr(settling.Trial, "__init__", counts_anew)
+    monkeypatch.setattr(trials.Trial, "__init__", counts_anew)
     np.testing.assert_array_equal(model.fit(table, y).predict_proba(table), found)
     assert (2 * once == len(fits)) == half_known
 

@@ -15,7 +15,7 @@ import tacit
 from modelfiles import pack, unpack
 from tacit import corrections, engine
 from tacit.corrections import learn
-from tacit.evaluation import Judged, Weighed
+from tacit.judging import Judged, Weighed
 from tacit.report import describe, tell
 
 

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import tacit
 from modelfiles import pack, unpack
-from tacit import settling
+from tacit import trials
 from tacit.evaluation import folds
 from tacit.report import describe, tell
 
@@ -212,7 +212,7 @@ def test_few_hidden_labels_do_not_decide(monkeypatch):
     assert model.temperature_ > np.sqrt(17)
     assert model.unlabeled_weight_ == model.unlabeled_help_.weight == 0.1
     assert model.unlabeled_help_.em.rows == model.unlabeled_help_.supervised.rows == 18
-    monkeypatch.setattr(settling, "FIRMER", 0.1)
+    monkeypatch.setattr(trials, "FIRMER", 0.1)
     loose = tacit.TableClassifier(random_state=0).fit(X, hidden(y, 18))
     assert loose.temperature_ > model.temperature_
 
@@ -281,7 +281,7 @@ def test_labels_are_hidden_several_times_where_that_is_quick(monkeypatch):
     X, y = table(200)
     seeds = []
     monkeypatch.setattr(
-        settling, "folds", lambda codes, n, seed=0: seeds.append(seed) or folds(codes, n, seed)
+        trials, "folds", lambda codes, n, seed=0: seeds.append(seed) or folds(codes, n, seed)
     )
 
     def fit(kinds=None):
@@ -292,7 +292,7 @@ def test_labels_are_hidden_several_times_where_that_is_quick(monkeypatch):
     often, averaged = fit()
     assert often == [0, 1, 2]
     assert fit({"x0": "text"})[0] == [0]
-    monkeypatch.setattr(settling, "QUICK_ROWS", 199)
+    monkeypatch.setattr(trials, "QUICK_ROWS", 199)
     once, plain = fit()
     assert once == [0]
     assert plain != averaged

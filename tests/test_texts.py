@@ -15,7 +15,8 @@ from sklearn.model_selection import cross_val_score
 import tacit
 from modelfiles import pack, unpack
 from tacit import TextClassifier, engine, pooling
-from tacit.evaluation import Evaluation, Judged, Weighed
+from tacit.evaluation import Evaluation
+from tacit.judging import Judged, Weighed
 from tacit.modelfile import ModelFileError
 from tacit.text import CountVectorizer
 from tacit.tuning import SemiSupervisedSplit

@@ -18,7 +18,8 @@ from scipy.special import entr, logsumexp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from tacit import engine
-from tacit.evaluation import Weighed, alone, weighed
+from tacit.evaluation import alone
+from tacit.judging import Weighed, weighed
 from tacit.labels import Labels
 from tacit.numerics import Array, ratio
 from tacit.rows import Rows

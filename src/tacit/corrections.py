@@ -23,7 +23,7 @@ from scipy.optimize import minimize
 from sklearn.preprocessing import normalize as to_length_1
 
 from tacit.columns import Column
-from tacit.evaluation import ENOUGH, MOST, Judged, Weighed
+from tacit.judging import ENOUGH, MOST, Judged, Weighed
 from tacit.numerics import Array, log, normalize
 from tacit.rows import in_parts
 from tacit.tabular import Prepared

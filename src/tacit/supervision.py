@@ -14,7 +14,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length
 
 from tacit.base import EMEstimator, fit_context
-from tacit.evaluation import UnlabeledHelp, Weighed, alone, weighed
+from tacit.evaluation import UnlabeledHelp, alone
+from tacit.judging import Weighed, weighed
 from tacit.labels import Labels, encode, given_labels
 from tacit.naivebayes import ClassCounts, NaiveBayes, Params, count_known, select
 from tacit.numerics import Array, ratio

@@ -24,10 +24,11 @@ from tacit.groups import Groups
 from tacit.labels import Labels, all_classes
 from tacit.numerics import Array, log, log_normalize, normalize
 from tacit.rows import Blocks, Rows
-from tacit.settling import COMPONENTS, UNTRIED, Setting, settle
+from tacit.settling import COMPONENTS, UNTRIED, settle
 from tacit.supervision import DiscreteClassifier
 from tacit.tabular import Group, Prepared, TableKind
 from tacit.texts import TextClassifier
+from tacit.trials import Setting
 
 __all__ = ["TableClassifier"]
 

@@ -25,8 +25,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from tacit import engine
 from tacit.components import MOST_PARTS
 from tacit.corrections import TextCorrection
-from tacit.evaluation import MOST
 from tacit.explain import Explanation, Feature, explanation, place
+from tacit.judging import MOST
 from tacit.labels import Labels, all_classes, encode
 from tacit.numerics import Array, log, log_normalize, normalize
 from tacit.pooling import adapted_shares

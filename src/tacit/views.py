@@ -18,8 +18,9 @@ from sklearn.exceptions import ConvergenceWarning
 from tacit.classifiers import MultinomialNB
 from tacit.components import log_of_parts, mean_of_parts
 from tacit.corrections import TextCorrection, learn, to_length_1
-from tacit.evaluation import N_FOLDS, Evaluation, Judged, UnlabeledHelp, Weighed, folds
+from tacit.evaluation import N_FOLDS, Evaluation, UnlabeledHelp, folds
 from tacit.groups import UNLABELED, Lesson
+from tacit.judging import Judged, Weighed
 from tacit.labels import Labels
 from tacit.numerics import Array, log, normalize
 from tacit.pooling import Pool, spreads
