@@ -172,7 +172,7 @@ words = rng.dirichlet(np.full(400, 3.0), 8)
 X = np.array([rng.multinomial(60, words[i % 8]) for i in range(16000)])
 from scipy import sparse
 target, state = sys.argv[1:]
-settings = dict(random_state=0, n_init=5, max_iter=60, tol=0.0)
+settings = dict(random_state=0, n_init=20, max_iter=60, tol=0.0)
 if state != "-":
     settings.update(checkpoint=state, checkpoint_every=0.0, resume=True)
 import warnings
