@@ -32,8 +32,14 @@ def is_fixed(init: Any, labels: Labels, weight: Array, loop: npt.NDArray[np.bool
 
 
 def _unnamed(labels: Labels, weight: Array) -> npt.NDArray[np.intp]:
-    """Return the classes that no known label of any weight names."""
-    return np.setdiff1d(np.arange(len(labels.classes)), labels.codes[weight > 0])
+    """Return the classes that no known label of any weight names, and no evidence favours."""
+    named, used = labels.codes[weight > 0], (labels.codes < 0) & (weight > 0)
+    if labels.evidence is not None and used.any():
+        evidence = labels.evidence[used]
+        most = evidence.max(axis=1, keepdims=True)
+        favours = (evidence == most).sum(axis=1) == 1
+        named = np.append(named, evidence[favours].argmax(axis=1))
+    return np.setdiff1d(np.arange(len(labels.classes)), named)
 
 
 def responsibilities(
