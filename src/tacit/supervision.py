@@ -81,7 +81,8 @@ class Classifier(Scores, EMEstimator):
 
     _saved: ClassVar[dict[str, Any]] = {"unlabeled_help_": UnlabeledHelp}
     _inits: ClassVar[dict[str, str]] = {
-        "labels": "the supervised estimate; classes without labels start at random.",
+        "labels": "the supervised estimate; classes that no label names and no evidence favours "
+        "start at random.",
         "uniform": "every class alike (needs labels to tell them apart).",
         "random": "each class halfway between all rows and a row drawn at random.",
     }
