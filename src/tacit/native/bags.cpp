@@ -70,14 +70,16 @@ class Bags : public Packed {
             with_types(rows_, [&](auto rows) {
                 const auto run = [&](std::size_t task, bool compare) {
                     Posteriors<Real> posteriors(K, log_prior, hard);
+                    std::vector<Real> anew(compare ? 0 : block * K + slack);  // written to `kept` in one go
                     const auto look = [&](std::size_t first, std::size_t count) {
                         widest<Score>(rows, first, count, from, K, begin, stride, posteriors.scores());
                         const double *own = log_evidence ? log_evidence + first * K : nullptr;
                         const Block<Real> &part = posteriors.normalize(
                             count, own,
-                            weights ? weights + first : nullptr, to + first * K, stripes.sums.of(task),
-                            compare, static_cast<Real>(still), left ? left + first : nullptr);
+                            weights ? weights + first : nullptr, compare ? to + first * K : anew.data(),
+                            stripes.sums.of(task), compare, static_cast<Real>(still), left ? left + first : nullptr);
                         if (compare) stripes.note(task, first, part, stride);
+                        else std::copy(anew.begin(), anew.begin() + count * K, to + first * K);
                         stripes.add(task, part, own);
                     };
                     const std::size_t last = std::min(n, (task + 1) * stripe);

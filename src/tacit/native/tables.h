@@ -143,7 +143,8 @@ struct Prepared {
 // log((seen - counts + alpha) / total), which `constants` sums up. They go into the table less their
 // mean over the classes where they are finite; the mean is kept in float64. `fine` has what rounding
 // took off, in lines that are `heavy`: of the others too little depends on it. `logs` has the logarithms
-// of counts + alpha and, after all of them, those of seen - counts + alpha.
+// of counts + alpha and, after all of them, those of seen - counts + alpha. `table` begins with the first
+// of the lines, all else with the first of all.
 //
 // A line is N vectors of 4, or as many as it takes if N is 0; what is behind the last class is 0.
 template <typename Real, bool Pairs, int N>
@@ -184,7 +185,7 @@ struct Prepare {
             const bool finite = middle > -infinity && middle < infinity;
             if (!finite) middle = mean_of_finite(a, K, found);
             mean[j] = middle;
-            Real *to = table + j * K, *off = fine + j * K;
+            Real *to = table + (j - first) * K, *off = fine + j * K;
             const bool exact = heavy[j] != 0;
             // The next lines cover what is too much; where there are none, numbers come one by one.
             if (j * K + vectors * 4 <= last * K) {
@@ -282,7 +283,7 @@ class Update {
 
     struct Part {  // of the lines, with what belongs to it alone
         std::vector<double> constants, logs;
-        std::vector<Real> before;
+        std::vector<Real> weights;
         Prepared found;
         double score = 0;
     };
@@ -297,16 +298,20 @@ class Update {
         }
     }
 
-    // Adds lines of counts to `totals` and what they expect to the part, and makes their weights anew.
+    // Adds lines of counts to `totals` and what they expect to the part, and makes their weights anew. All
+    // cores have just read the table: a line of it that is written to has to be fetched back from the others,
+    // for which whole tiles wait less than numbers one by one.
     void renew(const double *counts, std::size_t first, std::size_t last, double *totals,
                Part &part) const {
         part.logs.resize(2 * tile * stride_);
+        part.weights.resize(tile * classes);
         const bool pairs = !seen_.empty();
         const std::size_t size = (last - first) * stride_;
         double *logs = part.logs.data();
         const double *seen = seen_.data();
-        Real *to = table_.data(), *fine = to + lines * classes, *heavy = fine + lines * classes;
-        best<Weigh>(counts, static_cast<const Real *>(to), static_cast<const Real *>(fine), heavy,
+        Real *table = table_.data(), *fine = table + lines * classes, *heavy = fine + lines * classes;
+        Real *anew = part.weights.data();
+        best<Weigh>(counts, static_cast<const Real *>(table), static_cast<const Real *>(fine), heavy,
                     first, last, classes, totals, &part.score);
         for (std::size_t j = first; columns_ && j < last; ++j) {
             part.score += columns_->data()[j] * mean_.data()[j];
@@ -314,17 +319,17 @@ class Update {
         best<Smooth<false>>(counts, seen, smoothing_, first, last, classes, stride_, logs);
         if (pairs) best<Smooth<true>>(counts, seen, smoothing_, first, last, classes, stride_, logs + size);
         widest<Logarithms>(logs, (pairs ? 2 : 1) * size);
-        if (change_) part.before.assign(to + first * classes, to + last * classes);
         const auto fill = [&](auto kernel) {
-            kernel(classes, smoothing_, log_totals_.data(), first, last, classes, to, fine,
+            kernel(classes, smoothing_, log_totals_.data(), first, last, classes, anew, fine,
                    static_cast<const Real *>(heavy), mean_.data(), part.constants.data(), logs,
                    &part.found);
         };
         pairs ? fill(PrepareLines<Real, true>{}) : fill(PrepareLines<Real, false>{});
         if (change_) {
-            const Real *before = part.before.data(), *now = to + first * classes;
+            const Real *before = table + first * classes, *now = anew;
             best<Differ>(before, now, by_->data(), last - first, classes, change_->data() + first);
         }
+        std::copy(anew, anew + (last - first) * classes, table + first * classes);
     }
 
     // Adds up what was found in the parts, in order.
