@@ -248,7 +248,8 @@ def _keel(name: str) -> Labelled:
 
 
 # Tables of the KEEL repository by which no default was chosen, but for what 20 to 39 hidden labels
-# decide: not those above, nor iris, wine and two of breast cancer, by which others were.
+# decide and how sure it is where none can be hidden: not those above, nor iris, wine and two of
+# breast cancer, by which others were.
 # fmt: off
 KEEL = (
     "banana", "bands", "bupa", "chess", "contraceptive", "german", "hayes-roth", "heart",

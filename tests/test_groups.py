@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import tacit
 from modelfiles import pack, unpack
-from tacit import trials
+from tacit import settling, trials
 from tacit.evaluation import folds
 from tacit.report import describe, tell
 
@@ -215,6 +215,26 @@ def test_few_hidden_labels_do_not_decide(monkeypatch):
     monkeypatch.setattr(trials, "FIRMER", 0.1)
     loose = tacit.TableClassifier(random_state=0).fit(X, hidden(y, 18))
     assert loose.temperature_ > model.temperature_
+
+
+def test_half_as_sure_where_nothing_can_be_hidden(monkeypatch):
+    """The labels are the same; texts, which are calibrated by themselves, are left alone."""
+    X, y = table()
+    first = [int(np.argmax(y == name)) for name in ("red", "blue")]
+    labels = [label if i in first else None for i, label in enumerate(y.tolist())]
+
+    def fit(**options):
+        return tacit.TableClassifier(random_state=0, **options).fit(X, labels)
+
+    model, beside = fit(), fit(kinds={"x0": "text"})
+    assert model.temperature_ == pytest.approx(2.0 * np.sqrt(17))
+    assert model.groups_.weight == 1.0
+    assert beside.temperature_ == pytest.approx(np.sqrt(16))
+    monkeypatch.setattr(settling, "UNTOLD", 1.0)
+    surer = fit()
+    assert (surer.transduction_ == model.transduction_).all()
+    odds, more = (np.ptp(m.predict_log_proba(X), axis=1) for m in (model, surer))
+    np.testing.assert_allclose(2.0 * odds, more)
 
 
 def test_some_hidden_labels_choose_but_do_not_weigh():

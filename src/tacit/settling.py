@@ -34,6 +34,9 @@ LEAST_ALPHA = 0.1
 # How much too sure naive Bayes is expected to be, by the number of columns: halfway between columns
 # that all say the same, and columns that have nothing to do with each other.
 DOUBTED = 0.5
+# What all log-odds are divided by, beside that, where no hidden label can tell how sure it can be
+# and rows without a label take part: what these make of so few labels is less sure than it looks.
+UNTOLD = 2.0
 # Nats by which hidden labels must speak, beside a standard error, against what is usual (alpha = 1,
 # numbers in bins, groups of rows), and for rows without a label and more components.
 MARGIN = 1.0
@@ -168,7 +171,10 @@ def _usual(
         return Settled(usual, None, doubt, even, groups)
     untried = usual._replace(unlabeled_weight=UNTRIED)
     if not tells:
-        return Settled(untried, UnlabeledHelp(None, None, UNTRIED), doubt, even, groups)
+        less = 1.0 if trial.texts else UNTOLD  # what texts say is calibrated by itself
+        groups = groups and replace(groups, weight=LEAD / less)
+        told = UnlabeledHelp(None, None, UNTRIED)
+        return Settled(untried, told, less * doubt, even, groups)
     without, found = trial(usual), trial(untried, groups is not None)
     used = not without.beats(found, MARGIN)
     chosen, pools = (untried, [found, without]) if used else (usual, [without, found])

@@ -101,8 +101,8 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
     temperature_ : float
         By which the log-odds of the other columns are divided, so that probabilities are right
         where labels were hidden: naive Bayes is too sure of itself where columns hang together. If
-        no label can be hidden it is what is expected, the root of the number of columns; if few
-        can (above), that or more.
+        no label can be hidden it is twice what is expected, the root of the number of columns, or
+        that beside texts and where all rows have a label; if few can (above), that or more.
     alpha_ : float
         The smoothing of categories: 1, 0.1, 0.01 or 0.001 if `alpha` is "auto".
     components_per_class_ : int
