@@ -218,7 +218,10 @@ def test_few_hidden_labels_do_not_decide(monkeypatch):
 
 
 def test_half_as_sure_where_nothing_can_be_hidden(monkeypatch):
-    """The labels are the same; texts, which are calibrated by themselves, are left alone."""
+    """The labels are the same; texts, which are calibrated by themselves, are left alone.
+
+    So are batches, which may bring labels yet.
+    """
     X, y = table()
     first = [int(np.argmax(y == name)) for name in ("red", "blue")]
     labels = [label if i in first else None for i, label in enumerate(y.tolist())]
@@ -230,6 +233,9 @@ def test_half_as_sure_where_nothing_can_be_hidden(monkeypatch):
     assert model.temperature_ == pytest.approx(2.0 * np.sqrt(17))
     assert model.groups_.weight == 1.0
     assert beside.temperature_ == pytest.approx(np.sqrt(16))
+    assert beside.groups_.weight == 2.0
+    batch = tacit.TableClassifier(random_state=0).partial_fit(X, labels, ["blue", "red"])
+    assert batch.temperature_ == pytest.approx(np.sqrt(17))
     monkeypatch.setattr(settling, "UNTOLD", 1.0)
     surer = fit()
     assert (surer.transduction_ == model.transduction_).all()

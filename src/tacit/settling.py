@@ -34,8 +34,8 @@ LEAST_ALPHA = 0.1
 # How much too sure naive Bayes is expected to be, by the number of columns: halfway between columns
 # that all say the same, and columns that have nothing to do with each other.
 DOUBTED = 0.5
-# What all log-odds are divided by, beside that, where no hidden label can tell how sure it can be
-# and rows without a label take part: what these make of so few labels is less sure than it looks.
+# What all log-odds are divided by, beside that, where hidden labels cannot tell and groups have a
+# say: what rows without a label make of so few labels is less sure than it looks.
 UNTOLD = 2.0
 # Nats by which hidden labels must speak, beside a standard error, against what is usual (alpha = 1,
 # numbers in bins, groups of rows), and for rows without a label and more components.
@@ -171,7 +171,8 @@ def _usual(
         return Settled(usual, None, doubt, even, groups)
     untried = usual._replace(unlabeled_weight=UNTRIED)
     if not tells:
-        less = 1.0 if trial.texts else UNTOLD  # what texts say is calibrated by itself
+        # What texts say is calibrated by itself.
+        less = UNTOLD if groups and not trial.texts else 1.0
         groups = groups and replace(groups, weight=LEAD / less)
         told = UnlabeledHelp(None, None, UNTRIED)
         return Settled(untried, told, less * doubt, even, groups)

@@ -100,9 +100,9 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         Of "auto": what the model finds without and with rows that have no label, and the weight.
     temperature_ : float
         By which the log-odds of the other columns are divided, so that probabilities are right
-        where labels were hidden: naive Bayes is too sure of itself where columns hang together. If
-        no label can be hidden it is twice what is expected, the root of the number of columns, or
-        that beside texts and where all rows have a label; if few can (above), that or more.
+        where labels were hidden: naive Bayes is too sure of itself where columns hang together.
+        The root of the number of columns is expected: if hidden labels cannot tell it is that, or
+        twice that where groups have a say and texts do not; if they are few (above), that or more.
     alpha_ : float
         The smoothing of categories: 1, 0.1, 0.01 or 0.001 if `alpha` is "auto".
     components_per_class_ : int
