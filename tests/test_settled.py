@@ -95,6 +95,25 @@ def test_other_shares_of_tables():
     np.testing.assert_allclose(shares, [1 - truth.mean(), truth.mean()], atol=0.05)
 
 
+def test_other_shares_of_tables_that_are_less_sure(monkeypatch):
+    """Where log-odds are made smaller, so are those of the shares that are found anew."""
+    rng = np.random.default_rng(0)
+    y = rng.random(600) < 0.8
+    told = np.where(rng.random(600) < 0.85, y, ~y)  # once, and nine times
+    X = {f"x{j}": [f"v{v}" for v in told] for j in range(9)}
+    names = np.where(y, "often", "seldom")
+    known = np.where(np.arange(600) < 300, names, None)
+    model = tacit.TableClassifier(components_per_class=1, random_state=0).fit(X, known)
+    assert model.temperature_ > 3
+
+    def shares():
+        return np.exp(model.adapt_prior(X).class_log_prior_)
+
+    np.testing.assert_allclose(shares(), [0.8, 0.2], atol=0.05)
+    monkeypatch.setattr(tacit.TableClassifier, "_shares_behind", lambda self, prior: prior)
+    assert shares()[0] < 0.6
+
+
 def test_numbers_say_something_of_those_beside():
     """With one label a class, a number is more like one in the next bin than one further away."""
     rng = np.random.default_rng(0)

@@ -336,11 +336,15 @@ class Classifier(Scores, EMEstimator):
         posterior, model = self.predict_proba(X), self._model
         parts = np.exp(self._params.class_log_prior).reshape(posterior.shape[1], -1)
         old = parts.sum(axis=1)
-        shares = adapted_shares(posterior, old)
+        shares = adapted_shares(posterior, self._shares_behind(old))
         prior = parts * ratio(shares, old, 0.0)[:, None]
         model, other = replace(model, class_prior=prior.ravel() / prior.sum()), copy(self)
         other._set(self._attributes(model, model.maximize(self._statistics), self._statistics))
         return other
+
+    def _shares_behind(self, prior: Array) -> Array:
+        """Return the shares of the classes that are part of p(y | x)."""
+        return prior
 
     def sample(self, n_samples: int = 1) -> tuple[Any, Any]:
         """Draw rows and labels that look like the data.

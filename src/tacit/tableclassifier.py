@@ -392,6 +392,10 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         rest = np.where(never, -np.inf, joint - np.where(never, 0.0, before))
         return np.asarray(np.where(never, 0.0, before) + self._sharpness * rest)
 
+    def _shares_behind(self, prior: Array) -> Array:
+        made = prior if self.texts_ else prior**self._sharpness
+        return np.asarray(made / made.sum())
+
     def _look(self, X: Any, wanted: engine.Wanted) -> tuple[Array, Array]:
         check_is_fitted(self)
         if self._sharpness == 1.0 and not self._more:
