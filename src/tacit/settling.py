@@ -171,11 +171,9 @@ def _usual(
         return Settled(usual, None, doubt, even, groups)
     untried = usual._replace(unlabeled_weight=UNTRIED)
     if not tells:
-        # What texts say is calibrated by itself.
-        less = UNTOLD if groups and not trial.texts else 1.0
-        groups = groups and replace(groups, weight=LEAD / less)
-        told = UnlabeledHelp(None, None, UNTRIED)
-        return Settled(untried, told, less * doubt, even, groups)
+        if groups and not trial.texts:  # what texts say is calibrated by itself
+            groups, doubt = replace(groups, weight=LEAD / UNTOLD), UNTOLD * doubt
+        return Settled(untried, UnlabeledHelp(None, None, UNTRIED), doubt, even, groups)
     without, found = trial(usual), trial(untried, groups is not None)
     used = not without.beats(found, MARGIN)
     chosen, pools = (untried, [found, without]) if used else (usual, [without, found])

@@ -393,8 +393,8 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
         return np.asarray(np.where(never, 0.0, before) + self._sharpness * rest)
 
     def _shares_behind(self, prior: Array) -> Array:
-        made = prior if self.texts_ else prior**self._sharpness
-        return np.asarray(made / made.sum())
+        tempered = prior ** (1.0 if self.texts_ else self._sharpness)
+        return np.asarray(tempered / tempered.sum())
 
     def _look(self, X: Any, wanted: engine.Wanted) -> tuple[Array, Array]:
         check_is_fitted(self)

@@ -70,7 +70,7 @@ class Bags : public Packed {
             with_types(rows_, [&](auto rows) {
                 const auto run = [&](std::size_t task, bool compare) {
                     Posteriors<Real> posteriors(K, log_prior, hard);
-                    std::vector<Real> anew(compare ? 0 : block * K + slack);  // written to `kept` in one go
+                    std::vector<Real> anew(compare ? 0 : block * K);  // written to `kept` in one go
                     const auto look = [&](std::size_t first, std::size_t count) {
                         widest<Score>(rows, first, count, from, K, begin, stride, posteriors.scores());
                         const double *own = log_evidence ? log_evidence + first * K : nullptr;
