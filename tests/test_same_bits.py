@@ -154,11 +154,13 @@ numbers = np.random.default_rng(0).normal(size=200_000)
 expected, wrong = _native.scan(numbers, 1), []
 
 
-def fork():
+def fork(look=lambda: None):
     child = os.fork()
     if not child:
         os._exit(_native.scan(numbers, 3) != expected)
+    seen = look()
     wrong.append(os.waitpid(child, 0)[1])
+    return seen
 
 
 def ask(times):
@@ -176,17 +178,21 @@ for caller in callers:
     caller.join()
 ask(1)
 
-# A fork does not wait for helpers that are busy.
-rows = np.zeros((1_000_000, 20))
-busy = threading.Thread(target=_native.normalize, args=(rows, np.empty(len(rows)), True, 3))
-began = time.perf_counter()
-busy.start()
-time.sleep(0.02)
-fork()
-forked = time.perf_counter()
-busy.join()
-late = forked - began > 0.7 * (time.perf_counter() - began)
-raise SystemExit(any(wrong) or late)
+
+def left_after_a_fork():
+    rows, sums = np.zeros((1_000_000, 20)), np.full(1_000_000, np.nan)
+    busy = threading.Thread(target=_native.normalize, args=(rows, sums, True, 3))
+    busy.start()
+    time.sleep(0.01)
+    left = fork(lambda: np.isnan(sums).mean())
+    busy.join()
+    return left
+
+
+# A fork does not wait for helpers that are busy: much is left of what they do. On a busy machine
+# it may come late by itself, but not every time.
+waits = all(left_after_a_fork() < 0.2 for _ in range(30))
+raise SystemExit(waits or any(wrong))
 """
 
 
