@@ -19,6 +19,9 @@ class Update64:
         columns: Floats | None,
         known: Floats | None,
         occupied: npt.NDArray[np.bool_] | None,
+        change: npt.NDArray[np.float32] | None,
+        by: Floats | None,
+        expected: Floats | None,
     ) -> None: ...
     @property
     def density(self) -> float: ...
@@ -29,6 +32,10 @@ class Update64:
     def prepare(self, counts: Floats, threads: int) -> None: ...
 
 class Update32(Update64): ...
+
+class Rooms:
+    def __init__(self, lines: int, classes: int) -> None: ...
+    def take(self, now: int) -> tuple[Floats, int]: ...
 
 class Bags:
     def __init__(
@@ -57,6 +64,10 @@ class Bags:
         classes: Floats,
         again: bool,
         still: float,
+        leeway: Numbers | None,
+        entropies: Floats | None,
+        change: npt.NDArray[np.float32] | None,
+        drift: tuple[float, float],
         threads: int,
     ) -> tuple[float, tuple[npt.NDArray[np.int64], Floats] | None]: ...
     def count(
@@ -72,11 +83,13 @@ class Bags:
         moved: npt.NDArray[np.int64],
         change: Floats,
         before: Floats,
+        stale: npt.NDArray[np.int32] | None,
         out: Floats,
         totals: Floats,
         update: Update32 | Update64 | None,
+        settled: bool,
         threads: int,
-    ) -> None: ...
+    ) -> npt.NDArray[np.int32]: ...
     def expect_odds(
         self,
         table: npt.NDArray[np.float32],

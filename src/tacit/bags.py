@@ -8,7 +8,7 @@ kernel goes from the weights straight to posteriors and their sums, by rows and 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -37,6 +37,9 @@ SINGLE_FROM = 1 << 22
 
 # A posterior in float32 that moved by no more than this stays as it was.
 STILL = 1e-8
+
+# For so many rounds it is known which columns changed: as long as somebody may hold the counts.
+HELD = 4
 
 # Kernels read whole vectors: behind a table there is room for one.
 SLACK = 8
@@ -206,12 +209,25 @@ class Memory:
         The columns that they have entries in.
     leeway : ndarray of shape (n,), optional
         How far the scores of each row may come apart until its posterior can be another: more than
-        0 if that is 1 and exact zeros.
+        0 if it is sure of its class.
+    entropies : ndarray of shape (n,), optional
+        What each row adds to the log-likelihood beside the expected score.
     scored : tuple of ndarray of shape (K,), optional
         What rows were scored with last beside the weights of columns: constants, and what is added
         to all weights.
     change : ndarray of shape (d,), optional
         How far the weights of each column have come apart since then.
+    totals : ndarray of shape (K,), optional
+        The sums of `words`.
+    expected : ndarray of shape (d,), optional
+        What each column adds to the expected score if its counts stay as they are, by the table.
+    rooms : Rooms, optional
+        Where tables of counts come from, and go when nobody looks at them any more.
+    number : int
+        How many rounds there were.
+    changed : dict
+        By the numbers of rounds, the columns whose counts changed; of the last rounds without one
+        in which all of them did.
     """
 
     table: Any = None
@@ -230,8 +246,14 @@ class Memory:
     known: Any = None
     occupied: Any = None
     leeway: Any = None
+    entropies: Any = None
     scored: Any = None
     change: Any = None
+    totals: Any = None
+    expected: Any = None
+    rooms: Any = None
+    number: int = 0
+    changed: dict[int, npt.NDArray[np.int32]] = field(default_factory=dict)
 
     def restart(self) -> None:
         """Forget what a round left, but for what every round would find the same."""
@@ -262,7 +284,24 @@ class Memory:
         if self.change is not None:  # but for totals of words, which `moved_apart` looks at
             by = np.zeros(len(log_totals)) if seen is not None else log_totals - self._totals()
         given = np.atleast_1d(alpha), log_totals, seen, self.all_columns
-        return kind(*places, *given, *known, self.change, by)
+        return kind(*places, *given, *known, self.change, by, self.expected)
+
+    def room(self, d: int, K: int) -> tuple[Array, npt.NDArray[np.int32] | None]:
+        """Return a table for the counts of a round.
+
+        And the columns in which it differs from those of the round before; None if any may.
+        """
+        if self.rooms is None:
+            kernels = engine.native()
+            assert kernels is not None
+            self.rooms = kernels.Rooms(d, K)
+        self.number += 1
+        words, held = self.rooms.take(self.number)
+        since = range(held + 1, self.number)
+        if held < 0 or any(number not in self.changed for number in since):
+            return words, None
+        nothing = np.empty(0, np.int32)
+        return words, np.concatenate([nothing, *(self.changed[number] for number in since)])
 
     def _totals(self) -> Any:
         """Return the log totals that are part of the table's weights: of words, or none."""
@@ -306,7 +345,7 @@ class Memory:
             self.table = np.zeros(d * (2 * K + 1) + SLACK, np.float32 if single else np.float64)
             self.mean, self.constants = np.empty(d), np.empty(K)
         if self.ready is None or counts.base is not self.ready or not self._fits(smoothing):
-            self.change = None
+            self.change = self.expected = None
             update = self.update(smoothing)
             update.prepare(by_column(counts), engine.threads(16 * counts.size))
             self.note(None, smoothing, update)
@@ -351,7 +390,8 @@ def expect(
 
     With the memory of the round before, and if few rows moved, only what they changed is added to
     the sums; not so without smoothing, where a sum may have to be exactly zero. On the way, the
-    memory gets the weights that the sums give by ``smoothing(classes)``. Labelled rows, whose
+    memory gets the weights that the sums give by ``smoothing(classes)``; if few rows moved twice in
+    a row, only those of the columns that changed, and as in the round before. Labelled rows, whose
     posterior is `known`, are counted in, and so is their log-likelihood.
     """
     features, evidence, weight, own = rows.features, rows.evidence, rows.weight, rows.memory
@@ -365,14 +405,18 @@ def expect(
     constants -= middle
     single, finite = weights.table.dtype == np.float32, bool(np.isfinite(constants).all())
     classes, totals = np.empty(K), np.empty(K)
-    words = np.empty((features.width, K))
+    words, stale = own.room(features.width, K)
     score = middle * size + weights.middle * own.total
     shift = weights.shift
 
-    def next_table() -> tuple[Smoothing, Any]:
+    def next_table(settled: bool = False, settling: bool = False) -> tuple[Smoothing, Any]:
         if known is not None:
             np.add(classes, known.classes, out=classes)
-        return (following := smoothing(classes)), own.update(following, known is not None)
+        following = own.smoothing if settled else smoothing(classes)
+        if not settled:
+            worth = settling and following.seen is None
+            own.expected = np.empty(features.width) if worth else None
+        return following, own.update(following, known is not None)
 
     if K == 2 and single and smoothed and evidence is None and not hard and finite:
         odds = float(constants[1] - constants[0]), 0.0 if shift is None else shift[1] - shift[0]
@@ -387,20 +431,29 @@ def expect(
             own.kept = np.zeros(len(features) * K + SLACK, weights.table.dtype)
         if again and own.leeway is None and evidence is None and weight is None and not hard:
             own.leeway = np.zeros(len(features), np.float32)
+            own.entropies = np.zeros(len(features))
         given = evidence, weight, log_prior, hard
-        state = own.kept, classes, again, STILL, own.leeway, *own.moved_apart(constants, shift)
+        sure = own.leeway, own.entropies, *own.moved_apart(constants, shift)
+        state = own.kept, classes, again, STILL, *sure
         entropy, moved = packed.expect(weights.table, constants, shift, *given, *state, threads)
         own.change = None
         if own.leeway is not None and 2 * np.count_nonzero(own.leeway > 0) > len(features):
             own.change = np.empty(features.width, np.float32)  # worth while to know
-        following, sums = next_table()
+        settled = moved is not None and own.expected is not None
+        following, sums = next_table(settled, moved is not None or own.change is not None)
         if moved is not None:
-            packed.shift(*moved, own.words, words, totals, sums, threads)
+            if settled:
+                totals[:] = own.totals
+            tables = own.words, stale, words, totals
+            changed = packed.shift(*moved, *tables, sums, settled, threads)
+            own.changed = {n: c for n, c in own.changed.items() if n > own.number - HELD}
+            own.changed[own.number] = changed
             own.rounds = (own.rounds or 0) + 1
         else:
             packed.count(own.kept, words, totals, sums, threads)
+            own.changed.clear()
             own.rounds = 0
-        own.words = words
+        own.words, own.totals = words, totals
     own.note(words, following, sums)
     score += sums.score + expected_log(classes, constants)
     if shift is not None:

@@ -44,6 +44,7 @@ void define_codes(nb::module_ &m);
 void define_columns(nb::module_ &m);
 void define_numbers(nb::module_ &m);
 void define_packed(nb::module_ &m);
+void define_rooms(nb::module_ &m);
 void define_scores(nb::module_ &m);
 void define_tables(nb::module_ &m);
 void define_tally(nb::module_ &m);

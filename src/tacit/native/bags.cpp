@@ -31,23 +31,23 @@ class Bags : public Packed {
     //
     // Scores are constants + table + the sum of the row times `shift`.
     //
-    // Rows whose posterior is 1 and exact zeros need not be scored where `again` while their scores cannot
-    // have come far enough apart: by `leeway`, which is noted when they are scored. Since the round before,
-    // the scores of two classes have moved by at most drift[0] + drift[1] * the sum of the row + the row
-    // times `change`. What such a row adds to the log-likelihood without the expected scores is nothing.
+    // Rows that are sure of their class need not be scored where `again` while their scores cannot have come
+    // far enough apart: by `leeway`, which is noted when they are scored. Since the round before, the scores
+    // of two classes have moved by at most drift[0] + drift[1] * the sum of the row + the row times `change`.
+    // What such a row adds to what is returned is in `entropies`, where all rows are noted.
     template <typename Real>
     nb::object expect(Vector<const Real> table, Vector<const double> constants,
                       std::optional<Vector<const double>> shift,
                       std::optional<Matrix<const double>> evidence,
                       std::optional<Vector<const double>> weight, Vector<const double> prior,
                       bool hard, Vector<Real> kept, Vector<double> classes, bool again, double still,
-                      std::optional<Vector<Real>> leeway, std::optional<Vector<const float>> change,
-                      std::pair<double, double> drift, int threads) {
+                      std::optional<Vector<Real>> leeway, std::optional<Vector<double>> entropies,
+                      std::optional<Vector<const float>> change, std::pair<double, double> drift, int threads) {
         const std::size_t K = constants.shape(0), stride = padded(K), n = rows_.lines;
         check(table.shape(0) >= columns_ * K + slack && kept.shape(0) >= n * K + slack && classes.shape(0) == K && prior.shape(0) == K && threads >= 1 &&
                   (!shift || shift->shape(0) == K) && (!evidence || (evidence->shape(0) == n && evidence->shape(1) == K)) &&
-                  (!weight || weight->shape(0) == n) && (!leeway || leeway->shape(0) == n) &&
-                  (!change || (leeway && change->shape(0) == columns_)),
+                  (!weight || weight->shape(0) == n) && leeway.has_value() == entropies.has_value() &&
+                  (!leeway || (leeway->shape(0) == n && entropies->shape(0) == n)) && (!change || (leeway && change->shape(0) == columns_)),
               "shapes differ");
         constexpr Real infinity = std::numeric_limits<Real>::infinity();
         std::vector<Real> base(3 * stride, Real{0});  // see Base
@@ -62,6 +62,7 @@ class Bags : public Packed {
         const double *weights = weight ? weight->data() : nullptr, *log_prior = prior.data();
         const Real *from = table.data();
         Real *to = kept.data(), *left = leeway ? leeway->data() : nullptr;
+        double *noted = leeway ? entropies->data() : nullptr;
         Stripes<Real> stripes(n, K, again);
         if (change) transpose(threads);
         {
@@ -80,7 +81,7 @@ class Bags : public Packed {
                             stripes.sums.of(task), compare, static_cast<Real>(still), left ? left + first : nullptr);
                         if (compare) stripes.note(task, first, part, stride);
                         else std::copy(anew.begin(), anew.begin() + count * K, to + first * K);
-                        stripes.add(task, part, own);
+                        stripes.add(task, part, own, noted ? noted + first : nullptr);
                     };
                     const std::size_t last = std::min(n, (task + 1) * stripe);
                     for (std::size_t first = task * stripe; first < last; first += block) {
@@ -95,6 +96,7 @@ class Bags : public Packed {
                             if (stays(i)) {
                                 left[i] -= apart[i];
                                 for (std::size_t k = 0; k < K; ++k) stripes.sums.of(task)[k] += to[i * K + k];
+                                stripes.sums.of(task)[K] += noted[i];
                             } else {
                                 while (next < end && !stays(next)) ++next;
                                 look(i, next - i);
@@ -208,42 +210,71 @@ class Bags : public Packed {
         });
     }
 
-    // out[j, k] = before[j, k] + sum over some rows i of x[i, j] change[i, k]. Threads share the
-    // columns, and each goes through the rows in order.
+    // out[j, k] = before[j, k] + sum over some rows i of x[i, j] change[i, k]. Threads share the columns, and
+    // each goes through the rows in order. Returned are the columns in which `out` is not as `before`.
+    //
+    // Where only the columns `stale` of `out` are not as `before` already, no others are copied. Where the rest is
+    // `settled`, which is to say that `update` knows what it expects and `totals` are those of `before`, only the
+    // columns that changed are looked at.
     template <typename Real>
-    void shift(Vector<const std::int64_t> moved, Matrix<const double> change,
-               Matrix<const double> before, Matrix<double> out, Vector<double> totals,
-               Update<Real> *update, int threads) {
+    nb::object shift(Vector<const std::int64_t> moved, Matrix<const double> change,
+                     Matrix<const double> before, std::optional<Vector<const std::int32_t>> stale,
+                     Matrix<double> out, Vector<double> totals, Update<Real> *update, bool settled, int threads) {
         const std::size_t K = out.shape(1), size = moved.shape(0);
         check(size == change.shape(0) && change.shape(1) == K && before.shape(0) == columns_ &&
-                  before.shape(1) == K,
+                  before.shape(1) == K && out.shape(0) == columns_ && totals.shape(0) == K && threads >= 1 &&
+                  (!settled || (update && update->lines == columns_ && update->classes == K)),
               "shapes differ");
         const std::int64_t *which = moved.data();
         for (std::size_t m = 0; m < size; ++m) {
             check(static_cast<std::size_t>(which[m]) < rows_.lines, "no such row");
         }
+        for (std::size_t i = 0; stale && i < stale->shape(0); ++i) {
+            check(static_cast<std::size_t>(stale->data()[i]) < columns_, "no such column");
+        }
         const double *by = change.data(), *from = before.data();
         double *to = out.data();
         transpose(threads);
+        std::vector<std::int32_t> changed;
         {
             nb::gil_scoped_release release;
+            const bool some = stale && stale->shape(0) <= columns_ / 4;
+            for (std::size_t i = 0; some && i < stale->shape(0); ++i) {
+                const std::size_t j = static_cast<std::size_t>(stale->data()[i]);
+                std::copy(from + j * K, from + (j + 1) * K, to + j * K);
+            }
             const std::size_t tasks = cuts_.size() - 1;
             const std::size_t parts = std::min<std::size_t>(tasks, 2 * threads);
+            std::vector<char> touched(columns_);
             with_types(rows_, [&](auto rows) {
                 share(parts, threads, [&](std::size_t part) {
                     const std::size_t first = cuts_[tasks * part / parts];
                     const std::size_t last = cuts_[tasks * (part + 1) / parts];
-                    std::copy(from + first * K, from + last * K, to + first * K);
+                    if (!some) std::copy(from + first * K, from + last * K, to + first * K);
                     for (std::size_t m = 0; m < size; ++m) {
                         const std::size_t i = static_cast<std::size_t>(which[m]);
-                        best<ShiftLine>(rows, i, first, last, by + m * K, K, to);
+                        best<ShiftLine>(rows, i, first, last, by + m * K, K, to, touched.data());
+                    }
+                    for (std::size_t j = first; j < last; ++j) {
+                        if (!touched[j]) continue;
+                        for (std::size_t k = j * K; k < (j + 1) * K; ++k) to[k] = std::max(to[k], 0.0);  // rounding
                     }
                 });
             });
+            for (std::size_t j = 0; j < columns_; ++j) {
+                if (touched[j]) changed.push_back(static_cast<std::int32_t>(j));
+            }
+            settled &= changed.size() <= columns_ / 4;  // else it is faster to look at all of them
+            if (settled) {
+                for (const std::int32_t j : changed) {
+                    for (std::size_t k = 0; k < K; ++k) totals.data()[k] += to[j * K + k] - from[j * K + k];
+                }
+                update->renew_some(to, changed, threads);
+            }
         }
-        by_columns(out, totals, update, false, threads, [=](auto, auto first, auto last) {
-            for (std::size_t i = first * K; i < last * K; ++i) to[i] = std::max(to[i], 0.0);  // rounding
-        });
+        if (!settled) by_columns(out, totals, update, false, threads, [](auto, auto, auto) {});
+        const std::size_t found = changed.size();
+        return to_numpy(std::move(changed), found);
     }
 
   private:
@@ -276,8 +307,9 @@ class Bags : public Packed {
             }
         }
 
-        // `evidence` is part of the scores, and not of what is summed up by columns.
-        void add(std::size_t task, const Block<Real> &part, const double *evidence) {
+        // `evidence` is part of the scores, and not of what is summed up by columns. `noted`, or null, gets what
+        // each row adds.
+        void add(std::size_t task, const Block<Real> &part, const double *evidence, double *noted) {
             double &log_likelihood = sums.of(task)[K];
             for (std::size_t i = 0; evidence && i < part.count * K; ++i) {
                 const double r = static_cast<double>(part.kept[i]);
@@ -286,7 +318,9 @@ class Bags : public Packed {
             widest<Logarithms>(part.totals, part.count);
             for (std::size_t i = 0; i < part.count; ++i) {
                 const double weight = part.weight ? part.weight[i] : 1.0;
-                log_likelihood += weight * part.totals[i] + part.rest[i];
+                const double entropy = weight * part.totals[i] + part.rest[i];
+                log_likelihood += entropy;
+                if (noted) noted[i] = entropy;
                 if (std::isinf(part.tops[i])) log_likelihood = part.tops[i];
             }
         }
@@ -318,11 +352,21 @@ class Bags : public Packed {
         std::vector<Moves> moves;
     };
 
-    // How far the scores of each row can have moved apart (see `expect`), or somewhat more: most columns
-    // hardly move, and are not looked at one by one.
+    // How far the scores of each row can have moved apart (see `expect`), or somewhat more: columns that hardly
+    // move are not looked at one by one, and what that is depends on how much there is to look at. Nothing if so
+    // much moved that hardly a row can be left out.
     std::vector<float> moved_apart(const float *change, std::pair<double, double> drift) {
-        constexpr float hardly = 0.02f;
-        const float *lengths = sums_of_rows<float>();
+        constexpr float steps[] = {0.0f, 2e-5f, 2e-4f, 2e-3f, 2e-2f};
+        std::size_t above[5] = {};
+        for (std::size_t j = 0; j < columns_; ++j) {
+            if (change[j] <= 0) continue;
+            const std::size_t size = static_cast<std::size_t>(by_column_.size_of(j));
+            for (int step = 0; step < 5; ++step) above[step] += change[j] > steps[step] ? size : 0;
+        }
+        int step = 0;
+        while (step < 4 && above[step] > entries() / 8) ++step;
+        if (above[step] > entries() / 4) return {};
+        const float hardly = steps[step], *lengths = sums_of_rows<float>();
         std::vector<float> apart(rows_.lines);
         for (std::size_t i = 0; i < apart.size(); ++i) {
             apart[i] = static_cast<float>(drift.first) + lengths[i] * (static_cast<float>(drift.second) + hardly);
@@ -370,7 +414,7 @@ class Bags : public Packed {
                         continue;
                     }
                     if (anew) update->add_known(lines, first, last);
-                    update->renew(lines, first, last, own, part);
+                    update->renew(update->at(lines, first, last), own, part);
                 }
                 if (update) parts[task] = std::move(part);
             });
@@ -389,14 +433,14 @@ void define_real(nb::class_<Bags> &bags) {
     bags.def("expect", &Bags::expect<Real>, nb::arg("table").noconvert(), nb::arg("constants"),
              nb::arg("shift").none(), nb::arg("evidence").none(), nb::arg("weight").none(), nb::arg("prior"), nb::arg("hard"),
              nb::arg("kept").noconvert(), nb::arg("classes").noconvert(), nb::arg("again"),
-             nb::arg("still"), nb::arg("leeway").noconvert().none(), nb::arg("change").none(),
+             nb::arg("still"), nb::arg("leeway").noconvert().none(), nb::arg("entropies").noconvert().none(), nb::arg("change").none(),
              nb::arg("drift"), nb::arg("threads"));
     bags.def("count", &Bags::count<Real>, nb::arg("weights").noconvert(),
              nb::arg("out").noconvert(), nb::arg("totals").noconvert(),
              nb::arg("update").none(), nb::arg("threads"));
     bags.def("shift", &Bags::shift<Real>, nb::arg("moved"), nb::arg("change").noconvert(),
-             nb::arg("before"), nb::arg("out").noconvert(), nb::arg("totals").noconvert(),
-             nb::arg("update").none(), nb::arg("threads"));
+             nb::arg("before"), nb::arg("stale").none(), nb::arg("out").noconvert(), nb::arg("totals").noconvert(),
+             nb::arg("update").none(), nb::arg("settled"), nb::arg("threads"));
 }
 
 void define_bags(nb::module_ &m) {

@@ -244,21 +244,22 @@ struct Count {
     }
 };
 
-// sums[index, :] += value * change, for the entries of a row with first <= index < last.
+// sums[index, :] += value * change, for the entries of a row with first <= index < last, which are `touched`.
 struct ShiftLine {
     template <typename Rows>
     static TACIT_INLINE void run(Rows rows, std::size_t row, std::size_t first, std::size_t last,
-                                 const double *change, std::size_t classes, double *sums) {
-        add(rows.ones, row, first, last, change, classes, sums);
-        add(rows.rest, row, first, last, change, classes, sums);
+                                 const double *change, std::size_t classes, double *sums, char *touched) {
+        add(rows.ones, row, first, last, change, classes, sums, touched);
+        add(rows.rest, row, first, last, change, classes, sums, touched);
     }
 
     template <typename Entries>
     static TACIT_INLINE void add(const Entries &entries, std::size_t row, std::size_t first, std::size_t last,
-                                 const double *change, std::size_t classes, double *sums) {
+                                 const double *change, std::size_t classes, double *sums, char *touched) {
         for (std::int64_t p = entries.begin[row]; p < entries.end[row]; ++p) {
             const std::size_t j = static_cast<std::size_t>(entries.indices[p]);
             if (j - first >= last - first) continue;
+            touched[j] = 1;
             const double x = value_at<double>(entries, p);
             double *line = sums + j * classes;
             for (std::size_t k = 0; k < classes; ++k) line[k] += x * change[k];

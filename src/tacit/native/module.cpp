@@ -9,6 +9,7 @@ NB_MODULE(_native, m) {
     tacit::define_columns(m);
     tacit::define_numbers(m);
     tacit::define_packed(m);
+    tacit::define_rooms(m);
     tacit::define_scores(m);
     tacit::define_tables(m);
     tacit::define_tally(m);

@@ -33,15 +33,13 @@ struct Block {
     double *tops, *totals; // log p(x) = top + log total
     double *rest, *left;   // see below
     double *sums;          // of `kept`, class by class
-    Real *leeway;          // or null: how far scores may come apart until a row whose posterior is 1 and
-                           // exact zeros can have another; none (0 or less) for other rows
+    Real *leeway;          // or null: how far scores may come apart until all classes but the best can have
+                           // more than `unsure` of a row; none (0 or less) if they have
 };
 
-// How far below the top a score counts for nothing, whatever the rounding of both.
-template <typename Real>
-TACIT_INLINE Real nothing(Real top) {
-    return Real{1} - Exponential<Real>::lowest + std::abs(top) / 4096;
-}
+// Rows of which all classes but one have no more than this together are sure, and do not move as long as that
+// holds.
+constexpr double unsure = 1e-9;
 
 // The log-likelihood of a row is its expected score under its posterior r plus the entropy of r,
 //     sum_k r_k score_k + log total - sum_k r_k (score_k - top),
@@ -68,6 +66,7 @@ TACIT_INLINE void normalize_block(const Block<Real> &block) {
         }
         block.tops[i] = static_cast<double>(largest<Real, L>(most));
     }
+    const Real far = static_cast<Real>(std::log(static_cast<double>(K) / unsure));
     for (std::size_t i = 0; block.leeway && i < block.count; ++i) {
         const Real top = static_cast<Real>(block.tops[i]);
         Vec<Real, L> next = Vec<Real, L>{} - infinity, best{}, x;
@@ -78,7 +77,8 @@ TACIT_INLINE void normalize_block(const Block<Real> &block) {
             next = x > next ? x : next;
         }
         const bool one = sum<Real, L>(best) == Real{1};
-        block.leeway[i] = one ? top - largest<Real, L>(next) - nothing(top) : Real{0};
+        const Real rounding = std::abs(top) / 4096;
+        block.leeway[i] = one ? top - largest<Real, L>(next) - far - rounding : Real{0};
     }
     for (std::size_t i = 0; i < block.count; ++i) {
         Real *row = block.scores + i * stride;
@@ -132,10 +132,7 @@ TACIT_INLINE void normalize_block(const Block<Real> &block) {
             const Real most = block.still * weight;
             const Real apart = std::max(last, largest<Real, 4>(far));
             block.moved[i] = !(apart <= most && std::abs(sum<Real, 4>(cost)) <= 10 * most);
-            if (!block.moved[i]) {
-                result = held;
-                if (block.leeway && apart > Real{0}) block.leeway[i] = Real{0};
-            }
+            if (!block.moved[i]) result = held;
         } else {
             std::size_t k = 0;
             for (; k + 4 <= K; k += 4) {

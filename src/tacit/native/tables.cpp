@@ -229,7 +229,7 @@ void prepare(Update<Real> &update, Matrix<const double> counts, int threads) {
         std::vector<double> totals(update.classes);  // nobody asks for them
         typename Update<Real>::Part part = update.part();
         for (std::size_t at = first; at < last; at += tile) {
-            update.renew(from, at, std::min(last, at + tile), totals.data(), part);
+            update.renew(update.at(from, at, std::min(last, at + tile)), totals.data(), part);
         }
         parts[first / range] = std::move(part);
     });
@@ -322,11 +322,12 @@ void define_update(nb::module_ &m, const char *name) {
                         Vector<const double>, std::optional<Vector<const double>>,
                         std::optional<Vector<const double>>, std::optional<Matrix<const double>>,
                         std::optional<Vector<const bool>>, std::optional<Vector<float>>,
-                        std::optional<Vector<const double>>>(),
+                        std::optional<Vector<const double>>, std::optional<Vector<double>>>(),
                nb::arg("table").noconvert(), nb::arg("mean").noconvert(),
                nb::arg("constants").noconvert(), nb::arg("alpha"), nb::arg("log_totals"),
                nb::arg("seen").none(), nb::arg("columns").none(), nb::arg("known").none(),
-               nb::arg("occupied").none(), nb::arg("change").noconvert().none(), nb::arg("by").none());
+               nb::arg("occupied").none(), nb::arg("change").noconvert().none(), nb::arg("by").none(),
+               nb::arg("expected").noconvert().none());
     update.def_ro("density", &Update<Real>::density);
     update.def_ro("bounded", &Update<Real>::bounded);
     update.def_ro("score", &Update<Real>::score);

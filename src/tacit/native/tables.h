@@ -9,6 +9,7 @@
 #include "arrays.h"
 #include "simd.h"
 #include "sums.h"
+#include "threads.h"
 
 namespace tacit {
 
@@ -19,7 +20,20 @@ struct Alpha {
     const double *values;
     bool one;
     TACIT_INLINE double operator[](std::size_t line) const { return values[one ? 0 : line]; }
+    Alpha from(std::size_t line) const { return {values + (one ? 0 : line), one}; }
 };
+
+// The sum of what `of` says of each line, four at a time.
+template <typename Of>
+double in_lanes(std::size_t lines, const Of &of) {
+    double sums[4] = {};
+    std::size_t j = 0;
+    for (; j + 4 <= lines; j += 4) {
+        for (int l = 0; l < 4; ++l) sums[l] += of(j + l);
+    }
+    for (; j < lines; ++j) sums[0] += of(j);
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
 
 inline Alpha alpha_of(const Vector<const double> &alpha, std::size_t lines) {
     check(alpha.shape(0) == 1 || alpha.shape(0) == lines, "alpha has another number of lines");
@@ -65,11 +79,11 @@ struct Smooth {
 struct Weigh {
     template <typename Real>
     static TACIT_INLINE void run(const double *counts, const Real *table, const Real *fine,
-                                 Real *heavy, std::size_t first, std::size_t last, std::size_t K,
+                                 Real *heavy, std::size_t lines, std::size_t K,
                                  double *totals, double *score) {
         Vec<double, 4> all{};
         double rest = 0;
-        for (std::size_t j = first; j < last; ++j) {
+        for (std::size_t j = 0; j < lines; ++j) {
             const double *line = counts + j * K;
             const Real *weight = table + j * K, *less = fine + j * K;
             const bool exact = heavy[j] != 0;
@@ -133,6 +147,36 @@ struct Differ {
     }
 };
 
+// expected[j] = what line j adds to the expected score: its counts times its weights (with `fine` in lines that
+// are `heavy`), and the sum of its column times the mean. All weights are finite.
+struct ExpectLines {
+    template <typename Real>
+    static TACIT_INLINE void run(const double *counts, const Real *table, const Real *fine, const Real *heavy,
+                                 const double *columns, const double *mean, std::size_t lines, std::size_t K,
+                                 double *expected) {
+        for (std::size_t j = 0; j < lines; ++j, counts += K, table += K, fine += K) {
+            const bool exact = heavy[j] != 0;
+            Vec<double, 4> all{};
+            double rest = columns[j] * mean[j];
+            std::size_t k = 0;
+            for (; k + 4 <= K; k += 4) {
+                Vec<double, 4> x, part;
+                load<double, 4>(x, counts + k);
+                for (int l = 0; l < 4; ++l) part[l] = static_cast<double>(table[k + l]);
+                if (exact) {
+                    for (int l = 0; l < 4; ++l) part[l] += static_cast<double>(fine[k + l]);
+                }
+                all += x * part;
+            }
+            for (; k < K; ++k) {
+                const double more = exact ? static_cast<double>(fine[k]) : 0.0;
+                rest += counts[k] * (static_cast<double>(table[k]) + more);
+            }
+            expected[j] = sum<double, 4>(all) + rest;
+        }
+    }
+};
+
 // What a pass over the counts leaves beside its table.
 struct Prepared {
     bool bounded = true;  // no weight is +inf
@@ -143,22 +187,20 @@ struct Prepared {
 // log((seen - counts + alpha) / total), which `constants` sums up. They go into the table less their
 // mean over the classes where they are finite; the mean is kept in float64. `fine` has what rounding
 // took off, in lines that are `heavy`: of the others too little depends on it. `logs` has the logarithms
-// of counts + alpha and, after all of them, those of seen - counts + alpha. `table` begins with the first
-// of the lines, all else with the first of all.
+// of counts + alpha and, after all of them, those of seen - counts + alpha.
 //
 // A line is N vectors of 4, or as many as it takes if N is 0; what is behind the last class is 0.
 template <typename Real, bool Pairs, int N>
 struct Prepare {
-    static TACIT_INLINE void run(Alpha alpha, const double *log_totals, std::size_t first,
-                                 std::size_t last, std::size_t K, Real *table, Real *fine,
-                                 const Real *heavy, double *mean, double *constants, double *logs,
+    static TACIT_INLINE void run(Alpha alpha, const double *log_totals, std::size_t lines,
+                                 std::size_t K, Real *table, Real *fine, const Real *heavy, double *mean, double *constants, double *logs,
                                  Prepared *found) {
         constexpr double infinity = std::numeric_limits<double>::infinity();
-        const std::size_t vectors = N ? N : (K + 3) / 4, size = (last - first) * vectors * 4;
+        const std::size_t vectors = N ? N : (K + 3) / 4, size = lines * vectors * 4;
         double density = 0;
         const double share = 1.0 / static_cast<double>(K);
-        for (std::size_t j = first; j < last; ++j) {
-            double *a = logs + (j - first) * vectors * 4, *b = a + size;
+        for (std::size_t j = 0; j < lines; ++j) {
+            double *a = logs + j * vectors * 4, *b = a + size;
             Vec<double, 4> sums{}, rest{};  // of the weights; and of log((others + alpha) / total)
             for (std::size_t q = 0; q < vectors; ++q) {
                 Vec<double, 4> x, t, y, c;
@@ -185,10 +227,10 @@ struct Prepare {
             const bool finite = middle > -infinity && middle < infinity;
             if (!finite) middle = mean_of_finite(a, K, found);
             mean[j] = middle;
-            Real *to = table + (j - first) * K, *off = fine + j * K;
+            Real *to = table + j * K, *off = fine + j * K;
             const bool exact = heavy[j] != 0;
             // The next lines cover what is too much; where there are none, numbers come one by one.
-            if (j * K + vectors * 4 <= last * K) {
+            if (j * K + vectors * 4 <= lines * K) {
                 for (std::size_t q = 0; q < vectors; ++q) {
                     Vec<double, 4> x;
                     Vec<Real, 4> less;
@@ -259,15 +301,17 @@ class Update {
     // `seen`, where given, says how often each class was: weights are those of presence and absence.
     // `known` are the counts of labelled rows, `occupied` the lines where there are any. `columns` are
     // the sums of the counts over the classes: times the means, part of what is expected. `change`,
-    // where given, gets how far the weights come apart, with `by` added (see Differ).
+    // where given, gets how far the weights come apart, with `by` added (see Differ); `expected`, what each
+    // line will add to the expected score if its counts stay as they are (see ExpectLines).
     Update(Vector<Real> table, Vector<double> mean, Vector<double> constants,
            Vector<const double> alpha, Vector<const double> log_totals,
            std::optional<Vector<const double>> seen, std::optional<Vector<const double>> columns,
            std::optional<Matrix<const double>> known, std::optional<Vector<const bool>> occupied,
-           std::optional<Vector<float>> change, std::optional<Vector<const double>> by)
+           std::optional<Vector<float>> change, std::optional<Vector<const double>> by,
+           std::optional<Vector<double>> expected)
         : lines(mean.shape(0)), classes(constants.shape(0)), stride_((classes + 3) / 4 * 4),
           table_(table), mean_(mean), constants_(constants), alpha_(alpha), columns_(columns),
-          known_(known), occupied_(occupied), change_(change), by_(by), smoothing_(alpha_of(alpha, lines)), log_totals_(stride_),
+          known_(known), occupied_(occupied), change_(change), by_(by), expected_(expected), smoothing_(alpha_of(alpha, lines)), log_totals_(stride_),
           seen_(seen ? stride_ : 0) {
         check(table.shape(0) >= lines * (2 * classes + 1) && log_totals.shape(0) == classes &&
                   (!seen || seen->shape(0) == classes) &&
@@ -275,7 +319,8 @@ class Update {
                   (!known || (known->shape(0) == lines && known->shape(1) == classes &&
                               occupied->shape(0) == lines)) &&
                   change.has_value() == by.has_value() &&
-                  (!change || (change->shape(0) == lines && by->shape(0) == classes)),
+                  (!change || (change->shape(0) == lines && by->shape(0) == classes)) &&
+                  (!expected || (columns && !seen && expected->shape(0) == lines)),
               "shapes differ");
         std::copy(log_totals.data(), log_totals.data() + classes, log_totals_.begin());
         if (seen) std::copy(seen->data(), seen->data() + classes, seen_.begin());
@@ -298,38 +343,103 @@ class Update {
         }
     }
 
+    // Lines one behind the other, and what belongs to them.
+    struct Tile {
+        const double *counts;
+        Real *table, *fine, *heavy;
+        double *mean;
+        const double *columns;
+        Alpha alpha;
+        float *change;
+        double *expected;
+        std::size_t size;
+    };
+
+    Tile at(const double *counts, std::size_t first, std::size_t last) const {
+        Real *table = table_.data(), *fine = table + lines * classes, *heavy = fine + lines * classes;
+        return {counts + first * classes, table + first * classes, fine + first * classes, heavy + first,
+                mean_.data() + first, columns_ ? columns_->data() + first : nullptr, smoothing_.from(first),
+                change_ ? change_->data() + first : nullptr, expected_ ? expected_->data() + first : nullptr,
+                last - first};
+    }
+
     // Adds lines of counts to `totals` and what they expect to the part, and makes their weights anew. All
     // cores have just read the table: a line of it that is written to has to be fetched back from the others,
     // for which whole tiles wait less than numbers one by one.
-    void renew(const double *counts, std::size_t first, std::size_t last, double *totals,
-               Part &part) const {
+    void renew(const Tile &lines, double *totals, Part &part) const {
         part.logs.resize(2 * tile * stride_);
         part.weights.resize(tile * classes);
         const bool pairs = !seen_.empty();
-        const std::size_t size = (last - first) * stride_;
+        const std::size_t count = lines.size, size = count * stride_;
         double *logs = part.logs.data();
         const double *seen = seen_.data();
-        Real *table = table_.data(), *fine = table + lines * classes, *heavy = fine + lines * classes;
+        const Real *table = lines.table, *fine = lines.fine, *heavy = lines.heavy;
         Real *anew = part.weights.data();
-        best<Weigh>(counts, static_cast<const Real *>(table), static_cast<const Real *>(fine), heavy,
-                    first, last, classes, totals, &part.score);
-        for (std::size_t j = first; columns_ && j < last; ++j) {
-            part.score += columns_->data()[j] * mean_.data()[j];
-        }
-        best<Smooth<false>>(counts, seen, smoothing_, first, last, classes, stride_, logs);
-        if (pairs) best<Smooth<true>>(counts, seen, smoothing_, first, last, classes, stride_, logs + size);
+        best<Weigh>(lines.counts, table, fine, lines.heavy, count, classes, totals, &part.score);
+        for (std::size_t j = 0; lines.columns && j < count; ++j) part.score += lines.columns[j] * lines.mean[j];
+        best<Smooth<false>>(lines.counts, seen, lines.alpha, std::size_t{0}, count, classes, stride_, logs);
+        if (pairs) best<Smooth<true>>(lines.counts, seen, lines.alpha, std::size_t{0}, count, classes, stride_, logs + size);
         widest<Logarithms>(logs, (pairs ? 2 : 1) * size);
         const auto fill = [&](auto kernel) {
-            kernel(classes, smoothing_, log_totals_.data(), first, last, classes, anew, fine,
-                   static_cast<const Real *>(heavy), mean_.data(), part.constants.data(), logs,
-                   &part.found);
+            kernel(classes, lines.alpha, log_totals_.data(), count, classes, anew, lines.fine, heavy, lines.mean,
+                   part.constants.data(), logs, &part.found);
         };
         pairs ? fill(PrepareLines<Real, true>{}) : fill(PrepareLines<Real, false>{});
-        if (change_) {
-            const Real *before = table + first * classes, *now = anew;
-            best<Differ>(before, now, by_->data(), last - first, classes, change_->data() + first);
+        if (lines.change) best<Differ>(table, static_cast<const Real *>(anew), by_->data(), count, classes, lines.change);
+        if (lines.expected) {
+            best<ExpectLines>(lines.counts, static_cast<const Real *>(anew), fine, heavy, lines.columns,
+                              static_cast<const double *>(lines.mean), count, classes, lines.expected);
         }
-        std::copy(anew, anew + (last - first) * classes, table + first * classes);
+        std::copy(anew, anew + count * classes, lines.table);
+    }
+
+    // The same for some lines, wherever they are, if all others are as they were in the last round, and so are
+    // the totals of words that their weights were made with. Threads share them.
+    void renew_some(const double *counts, const std::vector<std::int32_t> &some, int threads) {
+        check(expected_.has_value(), "nothing is known of the other lines");
+        double *expected = expected_->data();
+        for (const std::int32_t j : some) expected[j] = 0;
+        if (change_) std::fill(change_->data(), change_->data() + lines, 0.0f);
+        const double others = in_lanes(lines, [=](std::size_t j) { return expected[j]; });
+        std::vector<Part> parts((some.size() + tile - 1) / tile);
+        share(parts.size(), threads, [&](std::size_t task) {
+            const std::int32_t *which = some.data() + task * tile;
+            const std::size_t count = std::min(tile, some.size() - task * tile), K = classes;
+            std::vector<Real> real(tile * (2 * K + 1));
+            std::vector<double> numbers(tile * (K + 4) + K);
+            float change[tile];
+            double *held = numbers.data(), *mean = held + tile * K, *columns = mean + tile, *alpha = columns + tile,
+                   *own = alpha + tile, *totals = own + tile;
+            Real *table = real.data(), *fine = table + tile * K, *heavy = fine + tile * K;
+            for (std::size_t i = 0; i < count; ++i) {
+                const std::size_t j = static_cast<std::size_t>(which[i]);
+                const Tile from = at(counts, j, j + 1);
+                std::copy(from.counts, from.counts + K, held + i * K);
+                std::copy(from.table, from.table + K, table + i * K);
+                std::copy(from.fine, from.fine + K, fine + i * K);
+                heavy[i] = *from.heavy;
+                mean[i] = *from.mean;
+                columns[i] = *from.columns;
+                alpha[i] = smoothing_[j];
+            }
+            parts[task] = part();
+            renew({held, table, fine, heavy, mean, columns, Alpha{alpha, false}, change_ ? change : nullptr, own, count},
+                  totals, parts[task]);
+            for (std::size_t i = 0; i < count; ++i) {
+                const std::size_t j = static_cast<std::size_t>(which[i]);
+                const Tile to = at(counts, j, j + 1);
+                std::copy(table + i * K, table + (i + 1) * K, to.table);
+                std::copy(fine + i * K, fine + (i + 1) * K, to.fine);
+                *to.heavy = heavy[i];
+                *to.mean = mean[i];
+                *to.expected = own[i];
+                if (change_) *to.change = change[i];
+            }
+        });
+        finish(parts);
+        score += others;
+        const double *mean = mean_.data();
+        density = static_cast<double>(classes) * in_lanes(lines, [=](std::size_t j) { return smoothing_[j] * mean[j]; });
     }
 
     // Adds up what was found in the parts, in order.
@@ -359,6 +469,7 @@ class Update {
     std::optional<Vector<const bool>> occupied_;
     std::optional<Vector<float>> change_;
     std::optional<Vector<const double>> by_;
+    std::optional<Vector<double>> expected_;
     const Alpha smoothing_;
     std::vector<double> log_totals_, seen_;
 };
