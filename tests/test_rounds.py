@@ -382,15 +382,16 @@ def test_counts_that_somebody_holds_stay_as_they_are():
         np.testing.assert_array_equal(view, copy)
     rooms = engine.native().Rooms(3, 2)
     table, before = rooms.take(1)
-    assert table.shape == (3, 2) and before == -1
+    assert (table.shape, before) == ((3, 2), -1)
     table[:] = 7.0
     other, before = rooms.take(2)
-    assert before == -1 and not np.shares_memory(table, other)
+    assert before == -1
+    assert not np.shares_memory(table, other)
     part = table[1:]
     del table
     assert rooms.take(3)[1] == -1  # `part` looks at it; the third table comes back at once
     del part
-    assert rooms.take(4)[1] == 3 and rooms.take(5)[1] == 4
+    assert [rooms.take(4)[1], rooms.take(5)[1]] == [3, 4]
     del rooms, other
 
 
@@ -472,7 +473,11 @@ def test_words_are_merged_only_if_they_stay_equal():
 @pytest.mark.parametrize("K", [3, 20])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_rows_that_cannot_move_need_no_score(make, K):
-    """What is found does not depend on whether rows are scored again that are sure."""
+    """What is found does not depend on whether rows are scored again that are sure.
+
+    All classes but one have at most 1e-9 of them, so that the objective is off by some nats times
+    that: far less than the 1e-7 nats a row that the check of the ascent allows for.
+    """
     rng = np.random.default_rng(0)
     of = rng.integers(0, K, 1500)
     p = rng.dirichlet(np.full(400, 0.1), K)
@@ -494,7 +499,7 @@ def test_rows_that_cannot_move_need_no_score(make, K):
     for name in "trace_", "label_distributions_", "feature_count_":
         first, second, scored = (getattr(fit, name) for fit in fits)
         np.testing.assert_array_equal(first, second)
-        np.testing.assert_allclose(first, scored, rtol=1e-13, atol=1e-13)
+        np.testing.assert_allclose(first, scored, rtol=1e-12, atol=1e-9)
 
 
 MEMORY = """

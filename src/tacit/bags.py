@@ -319,8 +319,10 @@ class Memory:
         before, self.scored = self.scored, now
         if self.change is None or before is None:
             return None, (0.0, 0.0)
+        possible = np.isfinite(constants) | np.isfinite(before[0])  # an empty class stays empty
         with np.errstate(invalid="ignore"):
-            drift, slope = (float(np.ptp(a - b)) for a, b in zip(now, before, strict=True))
+            changes = (a - b for a, b in zip(now, before, strict=True))
+            drift, slope = (float(np.ptp(change[possible])) for change in changes)
         finite = np.isfinite(drift + slope)
         return (self.change, (drift, slope)) if finite else (None, (0.0, 0.0))
 

@@ -67,7 +67,10 @@ class Bags : public Packed {
         if (change) transpose(threads);
         {
             nb::gil_scoped_release release;
-            const std::vector<float> apart = change ? moved_apart(change->data(), drift) : std::vector<float>();
+            std::vector<float> apart;
+            if constexpr (std::is_same<Real, float>::value) {  // there is no leeway in float64
+                if (change) apart = moved_apart(change->data(), drift, left, threads);
+            }
             with_types(rows_, [&](auto rows) {
                 const auto run = [&](std::size_t task, bool compare) {
                     Posteriors<Real> posteriors(K, log_prior, hard);
@@ -329,7 +332,7 @@ class Bags : public Packed {
             if (!again || many) return nb::none();
             std::size_t size = 0;
             for (const Moves &own : moves) size += own.rows.size();
-            if (size > n / 8) return nb::none();
+            if (size > n / 32) return nb::none();
             std::vector<std::int64_t> all;
             std::vector<double> by;
             all.reserve(size);
@@ -352,38 +355,77 @@ class Bags : public Packed {
         std::vector<Moves> moves;
     };
 
-    // How far the scores of each row can have moved apart (see `expect`), or somewhat more: columns that hardly
-    // move are not looked at one by one, and what that is depends on how much there is to look at. Nothing if so
-    // much moved that hardly a row can be left out.
-    std::vector<float> moved_apart(const float *change, std::pair<double, double> drift) {
-        constexpr float steps[] = {0.0f, 2e-5f, 2e-4f, 2e-3f, 2e-2f};
-        std::size_t above[5] = {};
-        for (std::size_t j = 0; j < columns_; ++j) {
-            if (change[j] <= 0) continue;
-            const std::size_t size = static_cast<std::size_t>(by_column_.size_of(j));
-            for (int step = 0; step < 5; ++step) above[step] += change[j] > steps[step] ? size : 0;
-        }
-        int step = 0;
-        while (step < 4 && above[step] > entries() / 8) ++step;
-        if (above[step] > entries() / 4) return {};
-        const float hardly = steps[step], *lengths = sums_of_rows<float>();
-        std::vector<float> apart(rows_.lines);
-        for (std::size_t i = 0; i < apart.size(); ++i) {
-            apart[i] = static_cast<float>(drift.first) + lengths[i] * (static_cast<float>(drift.second) + hardly);
-        }
-        with_types(by_column_, [&](auto columns) {
-            const auto add = [&](const auto &entries, std::size_t j) {
-                for (std::int64_t p = entries.begin[j]; p < entries.end[j]; ++p) {
-                    apart[entries.indices[p]] += value_at<float>(entries, p) * (change[j] - hardly);
+    // How far the scores of each row can have moved apart (see `expect`), or somewhat more. Where it leaves most
+    // of some rows as they are, what hardly changed is not looked at column by column, but taken to have changed
+    // by what is hardly a change; else all entries are, row by row. Nothing if nearly all rows have less leeway.
+    std::vector<float> moved_apart(const float *change, std::pair<double, double> drift, const float *leeway,
+                                   int threads) {
+        const float hardly = hardly_changed(change), *lengths = sums_of_rows<float>();
+        const auto least = [&](std::size_t i, float of_each) {
+            return static_cast<float>(drift.first) + lengths[i] * (static_cast<float>(drift.second) + of_each);
+        };
+        std::vector<float> apart;
+        with_types(rows_, [&](auto rows) {
+            const auto sum = [=](const auto &entries, std::size_t i, float less) {
+                float total = 0;
+                for (std::int64_t p = entries.begin[i]; p < entries.end[i]; ++p) {
+                    total += value_at<float>(entries, p) * std::max(change[entries.indices[p]] - less, 0.0f);
                 }
+                return total;
             };
-            for (std::size_t j = 0; j < columns_; ++j) {
-                if (change[j] <= hardly) continue;
-                add(columns.ones, j);
-                add(columns.rest, j);
+            const auto of_row = [&](std::size_t i, float less) {
+                return least(i, less) + sum(rows.ones, i, less) + sum(rows.rest, i, less);
+            };
+            constexpr std::size_t some = 64;
+            std::size_t stay = 0, stay_at_least = 0;
+            for (std::size_t one = 0; one < some; ++one) {
+                const std::size_t i = one * rows_.lines / some;
+                stay += leeway[i] > of_row(i, 0.0f);
+                stay_at_least += leeway[i] > of_row(i, hardly);
+            }
+            if (2 * stay_at_least > some) {
+                apart.resize(rows_.lines);
+                for (std::size_t i = 0; i < apart.size(); ++i) apart[i] = least(i, hardly);
+                with_types(by_column_, [&](auto columns) { spread(columns, change, hardly, apart.data()); });
+            } else if (8 * stay > some) {
+                apart.resize(rows_.lines);
+                share_ranges(rows_.lines, stripe, threads, [&](std::size_t first, std::size_t last) {
+                    for (std::size_t i = first; i < last; ++i) apart[i] = of_row(i, 0.0f);
+                });
             }
         });
         return apart;
+    }
+
+    // What so little of the data changed by more than that it takes no time to look at it; inf if nothing is.
+    float hardly_changed(const float *change) const {
+        constexpr int steps = 5;
+        constexpr float at[steps] = {0.0f, 2e-5f, 2e-4f, 2e-3f, 2e-2f};
+        std::size_t above[steps] = {};
+        for (std::size_t j = 0; j < columns_; ++j) {
+            if (change[j] <= 0) continue;
+            const std::size_t size = static_cast<std::size_t>(by_column_.size_of(j));
+            for (int step = 0; step < steps; ++step) above[step] += change[j] > at[step] ? size : 0;
+        }
+        for (int step = 0; step < steps; ++step) {
+            if (above[step] <= entries() / 8) return at[step];
+        }
+        return std::numeric_limits<float>::infinity();
+    }
+
+    // apart[i] += x[i, j] (change[j] - less), column by column, where that is positive.
+    template <typename Columns>
+    void spread(const Columns &columns, const float *change, float less, float *apart) const {
+        const auto add = [&](const auto &entries, std::size_t j) {
+            for (std::int64_t p = entries.begin[j]; p < entries.end[j]; ++p) {
+                apart[entries.indices[p]] += value_at<float>(entries, p) * (change[j] - less);
+            }
+        };
+        for (std::size_t j = 0; j < columns_; ++j) {
+            if (change[j] <= less) continue;
+            add(columns.ones, j);
+            add(columns.rest, j);
+        }
     }
 
     // Calls work(columns, first, last) for ranges of columns, which sums them up, and adds up the lines
