@@ -17,11 +17,26 @@ NEWSGROUPS = Path(__file__).parents[2] / "shared/data/20newsgroups/20news-bydate
 
 def zipf(n: int, words: int, tokens: int, seed: int = 0) -> Any:
     """Return counts of words whose frequencies fall as 1 / rank, in float64."""
+    return _counts(*_zipf(n, words, tokens, np.random.default_rng(seed)), (n, words))
+
+
+def topics(n: int, words: int, tokens: int, K: int, seed: int = 0) -> Any:
+    """Return the same of rows of K classes: of ten words three have the rank that a class gives."""
     rng = np.random.default_rng(seed)
+    rows, columns = _zipf(n, words, tokens, rng)
+    of, own = rng.integers(0, K, n), rng.random(tokens) < 0.3
+    ranks = np.stack([rng.permutation(words) for _ in range(K)])
+    return _counts(rows, np.where(own, ranks[of[rows], columns], columns), (n, words))
+
+
+def _zipf(n: int, words: int, tokens: int, rng: np.random.Generator) -> tuple[Any, Any]:
     p = 1.0 / (np.arange(words) + 2.7)
     columns = rng.choice(words, size=tokens, p=p / p.sum()).astype(np.int32)
-    rows = rng.integers(0, n, tokens, dtype=np.int32)
-    X = sparse.coo_array((np.ones(tokens), (rows, columns)), (n, words)).tocsr()
+    return rng.integers(0, n, tokens, dtype=np.int32), columns
+
+
+def _counts(rows: Any, columns: Any, shape: tuple[int, int]) -> Any:
+    X = sparse.coo_array((np.ones(len(rows)), (rows, columns.astype(np.int32))), shape).tocsr()
     X.sum_duplicates()
     return X
 

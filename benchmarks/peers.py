@@ -23,20 +23,26 @@ def softmax(joint: Any) -> float:
     return float((top + np.log(total)).sum(dtype=np.float64))
 
 
-def scipy_round(X: Any, log_p: Any, log_prior: Any) -> Work:
-    """Return one EM round of a multinomial mixture by hand, in the type of X."""
-    log_p = np.ascontiguousarray(log_p.T.astype(X.dtype))
-    log_prior = log_prior.astype(X.dtype)
+def scipy_rounds(X: Any, log_p: Any, log_prior: Any, rounds: int = 1) -> Callable[[], float]:
+    """Return EM rounds of a multinomial mixture by hand, in the type of X.
+
+    What they return is the objective of the params that the last of them begins with.
+    """
+    start = np.ascontiguousarray(log_p.T.astype(X.dtype)), log_prior.astype(X.dtype)
     transposed = X.T.tocsr()
 
-    def work() -> object:
-        joint = X @ log_p
-        joint += log_prior
-        log_likelihood = softmax(joint)
-        counts = transposed @ joint
-        counts += 1.0
-        new = np.log(counts / counts.sum(axis=0))
-        return log_likelihood + new.sum(), new, np.log(joint.mean(axis=0))
+    def work() -> float:
+        log_p, log_prior = start
+        for _ in range(rounds):
+            joint = X @ log_p
+            joint += log_prior
+            objective = softmax(joint) + float(log_p.sum(dtype=np.float64))
+            counts = transposed @ joint
+            counts += 1.0
+            log_p = np.log(counts / counts.sum(axis=0))
+            with np.errstate(divide="ignore"):  # of a class that is empty
+                log_prior = np.log(joint.mean(axis=0))
+        return objective
 
     return work
 
