@@ -40,6 +40,8 @@ import tacit
 
 HERE = Path(__file__).parent
 STORE = HERE.parent / "build" / "accuracy.jsonl"
+FIGURES = HERE / "accuracy.json"
+NAMES = ("accuracy", "log_loss", "calibration_error", "seconds", "enough")  # as Record has them
 DRAWS = 10
 ENOUGH = 16  # labels a class from which single draws, calibration and log-loss are judged
 # What takes longest, where it does: so many of the draws only.
@@ -169,11 +171,24 @@ def measured(
 
 
 def stored(path: Path | None) -> dict[Place, Record]:
-    """Return what runs before have measured."""
-    if path is None or not path.exists():
+    """Return what runs before have measured: here, or as it is published."""
+    if path is None:
         return {}
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return {record.place: record for record in (Record(**json.loads(line)) for line in lines)}
+    if path.exists():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        records = [Record(**json.loads(line)) for line in lines]
+    else:
+        records = list(published(json.loads(FIGURES.read_text(encoding="utf-8"))))
+    return {record.place: record for record in records}
+
+
+def published(found: dict[str, Any]) -> Iterator[Record]:
+    """Yield the records behind what `figures` returned."""
+    for key, cells in found["sets"].items():
+        for cell, methods in cells.items():
+            for method, lists in methods.items():
+                for draw, values in enumerate(zip(*(lists[name] for name in NAMES), strict=True)):
+                    yield Record(key, cell, draw, method, *values)
 
 
 def lines_of(records: Iterable[Record]) -> str:
@@ -510,14 +525,13 @@ def page(results: Results, seconds: dict[str, float] | None) -> str:
 
 def figures(results: Results, seconds: dict[str, float] | None) -> dict[str, Any]:
     """Return all figures, by set, cell and contender, a list over the draws."""
-    names = ("accuracy", "log_loss", "calibration_error", "seconds")
     found: dict[str, Any] = {}
     for key, data in results.sets.items():
         for cell, method in product(data.cells(), methods_of(data)):
             own = results.of(key, cell, method).values()
             if own:
                 place = found.setdefault(key, {}).setdefault(str(cell), {})
-                place[method] = {name: [getattr(record, name) for record in own] for name in names}
+                place[method] = {name: [getattr(record, name) for record in own] for name in NAMES}
     return {"draws": results.draws, "sets": found, "fit_seconds": seconds}
 
 
@@ -543,7 +557,8 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--resume",
         action="store_true",
         help=f"measure only what {STORE.relative_to(HERE.parent)} does not hold yet; without this "
-        "all that is asked for is measured anew, and the rest of the page is taken from there",
+        "all that is asked for is measured anew, and the rest of the page is taken from there or, "
+        f"where there is no such file, from {FIGURES.name}",
     )
     parser.add_argument(
         "--quick",
@@ -585,7 +600,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     if not asked.quick:
         (HERE / "accuracy.md").write_text(text, encoding="utf-8")
         whole = compact(figures(results, seconds)) + "\n"
-        (HERE / "accuracy.json").write_text(whole, encoding="utf-8")
+        FIGURES.write_text(whole, encoding="utf-8")
     return text
 
 
