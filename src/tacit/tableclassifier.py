@@ -32,9 +32,6 @@ from tacit.trials import Setting
 
 __all__ = ["TableClassifier"]
 
-# Components are found from so many starts in the end.
-STARTS = 5
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
@@ -334,10 +331,6 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableKind):
 
     def _found(self, X: Prepared, labels: Labels, weight: Array) -> int:
         return self._parts  # which is settled with all else
-
-    def _n_starts(self) -> int:
-        settled = self.components_per_class == "auto" and self._parts > 1
-        return max(self.n_init, STARTS) if settled else self.n_init
 
     def _whole(self, labels: Labels) -> Self:
         whole: Self = super()._whole(labels).set_params(alpha=self.alpha_, word_labels=None)

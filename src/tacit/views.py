@@ -388,7 +388,10 @@ class Learner:
         # Shares of classes count once, not once for each member.
         weights, shares = chosen.weights, judged.shares
         if not alone:
-            found = Pool(weights, log(shares) - priors @ weights).posterior(joints).mean(axis=0)
+            joint = Pool(weights, log(shares) - priors @ weights).joint(joints)
+            if correction is not None:  # what is used says the shares, not what it began with
+                joint += correction.evidence(task.sample)
+            found = normalize(joint)[0].mean(axis=0)
             shares = found if judged.contradicts(found) else shares
         shift, each = log(shares) - priors @ weights, weights[: len(members)]
         pool = Pool(each[each > 0], shift)
