@@ -315,7 +315,7 @@ class Memory:
         """
         if self.leeway is None:
             return None, (0.0, 0.0)
-        now = constants, (0.0 if shift is None else shift) - self._totals()
+        now = constants, (np.zeros(len(constants)) if shift is None else shift) - self._totals()
         before, self.scored = self.scored, now
         if self.change is None or before is None:
             return None, (0.0, 0.0)
