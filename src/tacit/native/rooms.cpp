@@ -1,4 +1,5 @@
 // Tables of one size that come and go, round after round: memory that nobody looks at any more is used again.
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -17,53 +18,54 @@ class Rooms {
         : lines_(lines), classes_(classes), pile_(std::make_shared<Pile>()) {}
 
     // A table for the counts of round `now`, and the round whose counts it still holds, or -1. It comes back
-    // when the last array that looks at it is gone.
+    // when the last array that looks at it is gone. NumPy makes the tables, as it asks for large pages.
     std::pair<nb::object, std::int64_t> take(std::int64_t now) {
-        auto room = std::make_unique<Room>();
-        std::int64_t held = -1;
-        {
-            const std::lock_guard<std::mutex> hold(pile_->lock);
-            if (!pile_->free.empty()) {
-                auto latest = pile_->free.begin();
-                for (auto one = latest; one != pile_->free.end(); ++one) {
-                    if (one->first > latest->first) latest = one;
-                }
-                held = latest->first;
-                room->numbers = std::move(latest->second);
-                pile_->free.erase(latest);
-            }
-        }
-        if (!room->numbers) room->numbers.reset(new double[lines_ * classes_]);
-        room->round = now;
-        room->pile = pile_;
-        double *numbers = room->numbers.get();
-        nb::capsule owner(room.get(), [](void *p) noexcept { give_back(static_cast<Room *>(p)); });
+        auto room = std::make_unique<Room>(Room{pile_->latest(), now, pile_});
+        const std::int64_t held = room->own.round;
+        if (held < 0) room->own.table = nb::module_::import_("numpy").attr("empty")(nb::make_tuple(lines_, classes_));
+        double *numbers = nb::cast<Matrix<double>>(room->own.table).data();
+        nb::capsule owner(room.get(), [](void *p) noexcept { Room::give_back(static_cast<Room *>(p)); });
         room.release();
         return {nb::cast(nb::ndarray<nb::numpy, double, nb::ndim<2>>(numbers, {lines_, classes_}, owner)), held};
     }
 
   private:
-    using Numbers = std::unique_ptr<double[]>;
-    struct Pile {
-        std::mutex lock;
-        std::vector<std::pair<std::int64_t, Numbers>> free;
-    };
-    struct Room {
-        Numbers numbers;
-        std::int64_t round = -1;
-        std::weak_ptr<Pile> pile;  // gone with the fit that it was for
+    struct Table {
+        nb::object table;
+        std::int64_t round = -1;  // whose counts it holds
     };
 
-    static void give_back(Room *room) {
-        const std::unique_ptr<Room> own(room);
-        if (const std::shared_ptr<Pile> pile = own->pile.lock()) {
-            const std::lock_guard<std::mutex> hold(pile->lock);
+    struct Pile {  // of tables that nobody looks at
+        std::mutex lock;
+        std::vector<Table> free;
+
+        Table latest() {
+            const std::lock_guard<std::mutex> hold(lock);
+            if (free.empty()) return {};
+            const auto found = std::max_element(
+                free.begin(), free.end(), [](const Table &a, const Table &b) { return a.round < b.round; });
+            Table table = std::move(*found);
+            free.erase(found);
+            return table;
+        }
+    };
+
+    struct Room {  // a table that somebody looks at
+        Table own;
+        std::int64_t round;
+        std::weak_ptr<Pile> pile;  // gone with the fit that it was for
+
+        static void give_back(Room *room) {
+            const std::unique_ptr<Room> given(room);
+            const std::shared_ptr<Pile> pile = given->pile.lock();
+            if (!pile) return;
             try {
-                pile->free.emplace_back(own->round, std::move(own->numbers));
-            } catch (const std::exception &) {  // no memory to note it: then it is freed
+                const std::lock_guard<std::mutex> hold(pile->lock);
+                pile->free.push_back({std::move(given->own.table), given->round});
+            } catch (const std::exception &) {  // no memory to note it: then it is gone
             }
         }
-    }
+    };
 
     std::size_t lines_, classes_;
     std::shared_ptr<Pile> pile_;
