@@ -364,6 +364,52 @@ def test_settled_rounds_have_the_same_bits_for_any_number_of_threads(monkeypatch
         )
 
 
+@pytest.mark.parametrize("K", [2, 5, 12])
+def test_a_run_is_taken_up_with_the_same_bits_where_rows_are_sure(K):
+    X, start = settling(K=K)
+    model = NaiveBayes(Multinomial(1.0).bind(X))
+    kept = []
+    with single(True):
+        rows = model.rows(X).fresh()
+        begun = model.start(rows, start)
+        whole = em.fit(model, [rows], begun, max_iter=20, tol=0.0, save=kept.append)
+        for progress in kept:  # after 4 rounds, and 8
+            other = model.rows(X).fresh()
+            found = em.fit(model, [other], progress=progress, max_iter=20, tol=0.0)
+            assert found.trace == whole.trace
+            np.testing.assert_array_equal(
+                found.statistics.features.words, whole.statistics.features.words
+            )
+
+
+@pytest.mark.parametrize("where", ["moved_apart", "update", "note"])
+def test_a_round_that_comes_to_nothing_leaves_nothing_behind(where, monkeypatch):
+    X, start = settling(K=12)
+    model = NaiveBayes(Multinomial(1.0).bind(X))
+    rows = model.rows(X).fresh()
+    with single(True):
+        statistics = model.expect(model.start(rows, start), rows)
+        for _ in range(9):
+            statistics = model.expect(model.maximize(statistics), rows)
+        assert rows.memory.expected is not None
+        params = model.maximize(statistics)
+
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(bags.Memory, where, interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                model.expect(params, rows)
+        whole = model.expect(plain(params), model.rows(X).fresh())
+        for _ in range(3):
+            found = model.expect(params, rows)
+            assert found.log_likelihood == pytest.approx(whole.log_likelihood, rel=1e-11)
+            np.testing.assert_allclose(
+                found.features.words, whole.features.words, rtol=1e-6, atol=1e-5
+            )
+
+
 def test_counts_that_somebody_holds_stay_as_they_are():
     """Tables of counts are used again, but not before nobody looks at them any more."""
     X, start = settling()
@@ -392,7 +438,10 @@ def test_counts_that_somebody_holds_stay_as_they_are():
     assert rooms.take(3)[1] == -1  # `part` looks at it; the third table comes back at once
     del part
     assert [rooms.take(4)[1], rooms.take(5)[1]] == [3, 4]
-    del rooms, other
+    many = [rooms.take(number)[0] for number in range(6, 20)]
+    del many, other  # at most four of them are kept
+    many = [rooms.take(number) for number in range(20, 26)]
+    assert [held for _, held in many] == [19, 18, 17, 16, -1, -1]
 
 
 def test_equal_rows_are_merged_without_a_difference():

@@ -290,6 +290,7 @@ class Memory:
         """Return a table for the counts of a round.
 
         And the columns in which it differs from those of the round before; None if any may.
+        Counts of earlier rounds must not be written to: a table may come back with them.
         """
         if self.rooms is None:
             kernels = engine.native()
@@ -392,12 +393,14 @@ def expect(
 
     With the memory of the round before, and if few rows moved, only what they changed is added to
     the sums; not so without smoothing, where a sum may have to be exactly zero. On the way, the
-    memory gets the weights that the sums give by ``smoothing(classes)``; if few rows moved twice in
-    a row, only those of the columns that changed, and as in the round before. Labelled rows, whose
-    posterior is `known`, are counted in, and so is their log-likelihood.
+    memory gets the weights that the sums give by ``smoothing(classes)``; where most stay, those of
+    words that changed alone, made as in the round before. Labelled rows, whose posterior is
+    `known`, are counted in, and so is their log-likelihood.
     """
     features, evidence, weight, own = rows.features, rows.evidence, rows.weight, rows.memory
     packed, K = features.packed, len(log_prior)
+    rounds = own.rounds
+    own.restart()  # if this round comes to nothing, the next begins anew
     threads = engine.threads(packed.entries * K)
     own.look(features, weight, known)
     size = len(features) if weight is None else float(weight.sum())
@@ -427,11 +430,13 @@ def expect(
         entropy = packed.expect_odds(log_odds, *odds, weight, kept, classes, threads)
         following, sums = next_table()
         packed.count_odds(kept, own.columns, words, totals, sums, threads)
+        own.change = None
     else:
-        again = own.rounds is not None and single and smoothed
+        again = rounds is not None and single and smoothed
         if own.kept is None:
             own.kept = np.zeros(len(features) * K + SLACK, weights.table.dtype)
-        if again and own.leeway is None and evidence is None and weight is None and not hard:
+        plain = single and smoothed and evidence is None and weight is None and not hard
+        if own.leeway is None and plain:
             own.leeway = np.zeros(len(features), np.float32)
             own.entropies = np.zeros(len(features))
         given = evidence, weight, log_prior, hard
@@ -450,7 +455,7 @@ def expect(
             changed = packed.shift(*moved, *tables, sums, settled, threads)
             own.changed = {n: c for n, c in own.changed.items() if n > own.number - HELD}
             own.changed[own.number] = changed
-            own.rounds = (own.rounds or 0) + 1
+            own.rounds = (rounds or 0) + 1
         else:
             packed.count(own.kept, words, totals, sums, threads)
             own.changed.clear()

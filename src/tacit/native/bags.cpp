@@ -23,7 +23,7 @@ class Bags : public Packed {
 
     // The E-step in one pass: the posteriors, times the weights, go into `kept`, of shape
     // (rows, classes); `classes` gets their sums. Returned is the log-likelihood without the expected
-    // scores (see `Block`), which `count` and `shift` return.
+    // scores (see `Block`), which an `Update` takes while `count` or `shift` sums up.
     //
     // Where `again`, `kept` holds the posteriors of a round before, and rows of which none moved by
     // more than `still` stay as they are there. Then what moved is returned as well: the rows and

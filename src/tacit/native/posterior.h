@@ -50,7 +50,7 @@ constexpr double unsure = 1e-9;
 //
 // The softmax of the rows of a block, N vectors each, or as many as it takes if N is 0. Lanes behind
 // the last class hold -inf, thus 0 in the end. A row of -inf alone is all zeros, its top is -inf. Each of
-// the three steps is done for all rows before the next, as within a row they wait for one another.
+// the steps is done for all rows before the next, as within a row they wait for one another.
 template <int N, int L, typename Real>
 TACIT_INLINE void normalize_block(const Block<Real> &block) {
     constexpr Real infinity = std::numeric_limits<Real>::infinity();
@@ -66,7 +66,7 @@ TACIT_INLINE void normalize_block(const Block<Real> &block) {
         }
         block.tops[i] = static_cast<double>(largest<Real, L>(most));
     }
-    const Real far = static_cast<Real>(std::log(static_cast<double>(K) / unsure));
+    const Real margin = static_cast<Real>(std::log(static_cast<double>(K) / unsure));
     for (std::size_t i = 0; block.leeway && i < block.count; ++i) {
         const Real top = static_cast<Real>(block.tops[i]);
         Vec<Real, L> next = Vec<Real, L>{} - infinity, best{}, x;
@@ -78,7 +78,7 @@ TACIT_INLINE void normalize_block(const Block<Real> &block) {
         }
         const bool one = sum<Real, L>(best) == Real{1};
         const Real rounding = std::abs(top) / 4096;
-        block.leeway[i] = one ? top - largest<Real, L>(next) - far - rounding : Real{0};
+        block.leeway[i] = one ? top - largest<Real, L>(next) - margin - rounding : Real{0};
     }
     for (std::size_t i = 0; i < block.count; ++i) {
         Real *row = block.scores + i * stride;

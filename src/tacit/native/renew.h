@@ -49,7 +49,10 @@ struct Rest {
                 load<double, 4>(all, seen + k);
                 store<double, 4>(to + k, of(x, all));
             }
-            for (; k < K; ++k) to[k] = seen[k] - counts[k] < rounding * seen[k] ? 0.0 : seen[k] - counts[k];
+            for (; k < K; ++k) {
+                const double rest = seen[k] - counts[k];
+                to[k] = rest < rounding * seen[k] ? 0.0 : rest;
+            }
         }
     }
 
@@ -150,7 +153,8 @@ struct Tile {
 // are heavy: of the others too little depends on it.
 //
 // A line is N vectors of 4, or as many as it takes if N is 0, for which there are three times as many numbers in
-// `room`; `totals`, `log_totals`, `seen` and `constants` are as long, 0 behind the last class.
+// `room`; `totals`, `log_totals`, `seen` and `constants` are as long, 0 behind the last class. What is read of the
+// table behind the last class may be changing, and counts for nothing.
 template <typename Real, bool Pairs, int N>
 struct Renew {
     typedef Vec<double, 4> V;

@@ -36,17 +36,27 @@ class Rooms {
     };
 
     struct Pile {  // of tables that nobody looks at
+        static constexpr std::size_t most = 4;
         std::mutex lock;
-        std::vector<Table> free;
+        std::vector<Table> free;  // the last is of the latest round
 
         Table latest() {
             const std::lock_guard<std::mutex> hold(lock);
             if (free.empty()) return {};
-            const auto found = std::max_element(
-                free.begin(), free.end(), [](const Table &a, const Table &b) { return a.round < b.round; });
-            Table table = std::move(*found);
-            free.erase(found);
+            Table table = std::move(free.back());
+            free.pop_back();
             return table;
+        }
+
+        // Takes a table, and returns the one that is too much.
+        Table add(Table table) {
+            const std::lock_guard<std::mutex> hold(lock);
+            const auto later = [](const Table &a, const Table &b) { return a.round < b.round; };
+            free.insert(std::upper_bound(free.begin(), free.end(), table, later), std::move(table));
+            if (free.size() <= most) return {};
+            Table oldest = std::move(free.front());
+            free.erase(free.begin());
+            return oldest;
         }
     };
 
@@ -60,8 +70,7 @@ class Rooms {
             const std::shared_ptr<Pile> pile = given->pile.lock();
             if (!pile) return;
             try {
-                const std::lock_guard<std::mutex> hold(pile->lock);
-                pile->free.push_back({std::move(given->own.table), given->round});
+                pile->add({std::move(given->own.table), given->round});
             } catch (const std::exception &) {  // no memory to note it: then it is gone
             }
         }
