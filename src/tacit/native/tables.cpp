@@ -189,20 +189,20 @@ nb::object log_odds(Strided<const double> ones, std::optional<Matrix<const doubl
     }
     check(zeros ? zeros->shape(0) == lines && zeros->shape(1) == K : seen.shape(0) == K, "shapes differ");
     const Alpha smoothing = alpha_of(alpha, lines);
-    const double *all = seen.data();
+    const double nought = 0, *all = seen.data();
     const double half = -std::log(2.0);
     const bool by_class = !zeros && smoothing.one;  // then all lines have the same totals
     std::vector<double> of_classes(by_class ? K : 0);
     for (std::size_t k = 0; k < of_classes.size(); ++k) of_classes[k] = all[k] + 2 * smoothing[0];
     widest<Logarithms>(of_classes.data(), of_classes.size());
     return by_tiles(lines, threads, [&](std::size_t first, std::size_t last, Room &room, double *sums) {
-        const std::size_t count = last - first, size = count * K;
+        const std::size_t begin = 0, count = last - first, size = count * K;
         room.spread(smoothing, first, last, K);
         room.counts.resize(tile * K);
         room.rest.resize(tile * K);
         const double *one = given.at(first, last, room.counts.data());
         const double *zero = zeros ? zeros->data() + first * K : room.rest.data();
-        if (!zeros) best<Rest>(one, all, count, K, room.rest.data());
+        if (!zeros) best<Smooth<true>>(one, all, Alpha{&nought, true}, begin, count, K, K, room.rest.data());
         if (by_class) {
             room.spread(of_classes.data(), K);
         } else {
@@ -226,7 +226,7 @@ void prepare(Update<Real> &update, Matrix<const double> counts, int threads) {
     nb::gil_scoped_release release;
     std::vector<typename Update<Real>::Part> parts(ranges(update.lines));
     share_ranges(update.lines, range, threads, [&](std::size_t first, std::size_t last) {
-        std::vector<double> totals(update.classes + 4);  // nobody asks for them
+        std::vector<double> totals(update.classes);  // nobody asks for them
         typename Update<Real>::Part part = update.part();
         for (std::size_t at = first; at < last; at += tile) {
             update.renew(update.at(from, at, std::min(last, at + tile)), totals.data(), part);
