@@ -382,6 +382,23 @@ def test_a_run_is_taken_up_with_the_same_bits_where_rows_are_sure(K):
             )
 
 
+def test_a_class_without_rows_does_not_keep_sure_rows_from_being_left_alone(monkeypatch):
+    X, start = settling(K=12)
+    start = np.c_[start, np.zeros(len(start))]
+    model = NaiveBayes(Multinomial(1.0).bind(X))
+    rows, given, apart = model.rows(X).fresh(), [], bags.Memory.moved_apart
+
+    def noted(*own):
+        given.append(apart(*own))
+        return given[-1]
+
+    monkeypatch.setattr(bags.Memory, "moved_apart", noted)
+    with single(True):
+        found = em.fit(model, [rows], model.start(rows, start), max_iter=7, tol=0.0)
+    assert found.statistics.classes[-1] == 0
+    assert any(change is not None for change, _ in given)
+
+
 @pytest.mark.parametrize("where", ["moved_apart", "update", "note"])
 def test_a_round_that_comes_to_nothing_leaves_nothing_behind(where, monkeypatch):
     X, start = settling(K=12)
