@@ -86,18 +86,15 @@ def full_round(X: Any, K: int) -> tuple[Work, Any, NaiveBayes, Any]:
     model = NaiveBayes(Multinomial(1.0).bind(X))
     rows = model.rows(X).fresh()
     rng = np.random.default_rng(1)
-    threads = engine.workers(None)  # a fit asks once, too
-    with engine.kernel_threads(threads):
-        start = model.start(rows, rng.dirichlet(np.ones(K), X.shape[0]))
-        state = {"statistics": model.expect(start, rows)}
+    start = model.start(rows, rng.dirichlet(np.ones(K), X.shape[0]))
+    state = {"statistics": model.expect(start, rows)}
 
     def work() -> object:
         assert rows.memory is not None
         rows.memory.rounds = None
-        with engine.kernel_threads(threads):
-            params = model.maximize(state["statistics"])
-            state["statistics"] = model.expect(params, rows)
-            return model.log_prior(params)
+        params = model.maximize(state["statistics"])
+        state["statistics"] = model.expect(params, rows)
+        return model.log_prior(params)
 
     return work, start, model, rows
 
@@ -132,8 +129,7 @@ def em_fit(
     _, start, model, rows = full_round(X, K)
 
     def fit() -> em.Fit[Any, Any]:
-        with engine.kernel_threads(None):
-            return em.fit(model, [rows.fresh()], start)
+        return em.fit(model, [rows.fresh()], start)
 
     found = fit()
     count = len(found.trace) + 1  # the start is scored, too
@@ -176,12 +172,10 @@ def categories(n: int, turns: int) -> Iterator[Line]:
     K, X = 5, data.classes_of_codes(n, 20, 4, 5)
     model = NaiveBayes(Categorical(1.0).bind(X))
     rows = model.rows(X)
-    with engine.kernel_threads(None):
-        start = model.start(rows, np.random.default_rng(0).dirichlet(np.ones(K), n))
+    start = model.start(rows, np.random.default_rng(0).dirichlet(np.ones(K), n))
 
     def ours() -> object:
-        with engine.kernel_threads(None):
-            return model.maximize(model.expect(start, rows))
+        return model.maximize(model.expect(start, rows))
 
     what = f"categories, {n:,} x 20, K={K}, a round"
     p = np.random.default_rng(0).dirichlet(np.ones(4), (K, 20))
@@ -408,21 +402,22 @@ def main(scale: float = 1.0, turns: int = 9) -> tuple[str, list[Line]]:
     goals = {**dict(zip(by_hand, (8, 3.5), strict=True)), "the scikit-learn recipe": 60}
     large = dict(zip(by_hand, (8, 3), strict=True))
     few, many = max(1, turns // 3), 3 * turns
-    found = [
-        *em_rounds(n, words, tokens, 20, many, goals, recipe=True),
-        *em_fit(n, words, tokens, 20, turns, goals),
-        *bound(n, words, tokens, 20, many),
-        *em_rounds(10 * n, 2 * words, 12 * tokens, 20, few, large, recipe=False),
-        *em_rounds(50 * n, words, 35 * tokens, 2, few, {by_hand[0]: 6}, recipe=False),
-        *categories(25 * n, turns),
-        *latent_classes(5 * n, turns),
-        *supervised(n, words, tokens, many),
-        *newsgroups(scale, turns),
-        *vectorizer(scale, turns),
-        *filling(scale, turns),
-        *scaling(scale, turns),
-        *first_use(turns),
-    ]
+    with engine.kernel_threads(None):  # all cores: a fit asks for them once, too
+        found = [
+            *em_rounds(n, words, tokens, 20, many, goals, recipe=True),
+            *em_fit(n, words, tokens, 20, turns, goals),
+            *bound(n, words, tokens, 20, many),
+            *em_rounds(10 * n, 2 * words, 12 * tokens, 20, few, large, recipe=False),
+            *em_rounds(50 * n, words, 35 * tokens, 2, few, {by_hand[0]: 6}, recipe=False),
+            *categories(25 * n, turns),
+            *latent_classes(5 * n, turns),
+            *supervised(n, words, tokens, many),
+            *newsgroups(scale, turns),
+            *vectorizer(scale, turns),
+            *filling(scale, turns),
+            *scaling(scale, turns),
+            *first_use(turns),
+        ]
     names = ("numpy", "scipy", "scikit-learn", "stepmix", "pomegranate", "torch")
     present = [name for name in names if version(name)]
     versions = ", ".join(f"{name} {version(name)}" for name in present)

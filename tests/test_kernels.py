@@ -1,5 +1,6 @@
 """Native kernels against NumPy and SciPy, the oracles."""
 
+import os
 from itertools import product
 
 import numpy as np
@@ -143,6 +144,20 @@ def test_cores_are_counted_only_where_there_is_much_to_do(monkeypatch):
     with engine.kernel_threads(None):
         assert engine.threads(10**9) == engine.threads(10**9) == 2
     assert asked == [None]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores cannot be taken away here")
+def test_cores_are_counted_anew_when_some_are_taken_away(monkeypatch):
+    before = os.sched_getaffinity(0)
+    engine.workers(None)
+    try:
+        os.sched_setaffinity(0, {min(before)})
+        assert engine.workers(None) == engine.workers(-1) == 1
+    finally:
+        os.sched_setaffinity(0, before)
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")  # joblib's
+    assert engine.workers(None) == 1
+    assert engine.workers(3) == 3
 
 
 def test_no_threads_are_an_error_even_where_none_is_needed():

@@ -251,7 +251,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     ) -> None:
         """Fit by EM to checked data, and set all attributes."""
         rng = check_random_state(self.random_state)
-        used = weight > 0
+        used, mass = weight > 0, float(weight.sum())
         previous = None
         if self.warm_start and hasattr(self, "_params"):
             old, previous = self._previous(X, labels)
@@ -311,7 +311,7 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
                     start,
                     fixed=None if chunks else fixed,
                     max_iter=self.max_iter,
-                    tol=self.tol * weight.sum(),
+                    tol=self.tol * mass,
                     callback=watch.after_round,
                     n_jobs=self.n_jobs,
                     progress=progress,
@@ -341,11 +341,11 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             params = model.maximize(statistics)
         self._set(self._attributes(model, params, statistics))
         self._fitted_on: tuple[list[Any], int] = labels.classes.tolist(), X.shape[1]
-        same = max(10 * self.tol * weight.sum(), 1e-9 * abs(best.objective))
+        same = max(10 * self.tol * mass, 1e-9 * abs(best.objective))
         self.start_objectives_ = np.array(objectives)
         self.n_best_starts_ = int((self.start_objectives_ >= best.objective - same).sum())
         self.trace_ = np.array(best.trace)
-        self.lower_bounds_ = self.trace_ / weight.sum()
+        self.lower_bounds_ = self.trace_ / mass
         self.n_iter_ = len(best.trace)
         self.converged_ = best.converged
         self.objective_ = best.objective

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from joblib import effective_n_jobs
+from joblib import cpu_count, effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 __all__ = [
@@ -104,8 +104,7 @@ def one_blas_thread(needed: bool = True) -> Iterator[None]:
                 _Blas.limit.restore_original_limits()
 
 
-# Says how many threads there may be. It is asked when there is enough to do: counting cores takes a
-# quarter of the time of a small prediction.
+# Says how many threads there may be. It is asked when there is enough to do.
 _threads: ContextVar[Callable[[], int]] = ContextVar("threads", default=lambda: 1)
 
 
@@ -121,7 +120,18 @@ def workers(n_jobs: int | None) -> int:
     >>> workers(3), workers(None) == workers(-1)
     (3, True)
     """
-    return int(effective_n_jobs(-1 if n_jobs is None else n_jobs))
+    wanted = -1 if n_jobs is None else n_jobs
+    if wanted < 0:
+        allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+        cores = _cores(allowed, os.environ.get("LOKY_MAX_CPU_COUNT"))
+        wanted = max(cores + 1 + wanted, 1)
+    return int(effective_n_jobs(wanted))
+
+
+@cache
+def _cores(allowed: int | None, limit: str | None) -> int:
+    """Return how many cores there are: counted once, as files are read for it, unless told anew."""
+    return int(cpu_count())
 
 
 @contextmanager
@@ -350,8 +360,8 @@ def tally(labels: Any, matrix: Any) -> tuple[Any, Any]:
         counts = (labels.T.tocsr() @ matrix).toarray()
         return counts, counts.sum(axis=1)
     counts, totals = np.empty((labels.shape[1], matrix.shape[1])), np.empty(labels.shape[1])
-    given = labels.indptr.astype(np.int64), labels.indices.astype(np.int64), labels.data
-    kernels.tally(*arrays(matrix), *given, counts, totals, threads(len(matrix.data)))
+    places = (places.astype(np.int64, copy=False) for places in (labels.indptr, labels.indices))
+    kernels.tally(*arrays(matrix), *places, labels.data, counts, totals, threads(len(matrix.data)))
     return counts, totals
 
 

@@ -175,7 +175,7 @@ class NaiveBayes:
     def log_prior(self, params: Params) -> float:
         """Return the log prior of the params, up to a constant: smoothing as a prior (S13)."""
         result = self.family.log_prior(params.features)
-        if self.class_prior is None:
+        if self.class_prior is None and self.class_alpha:
             alpha = np.broadcast_to(self.class_alpha, params.class_log_prior.shape)
             result += expected_log(alpha, params.class_log_prior)
         return result
@@ -266,8 +266,7 @@ def count_known(
     chosen = rows if known.all() else rows.take(np.flatnonzero(known))
     codes = labels.codes if known.all() else labels.codes[known]
     weight = np.ones(len(codes)) if chosen.weight is None else chosen.weight
-    index = sparse.get_index_dtype(maxval=len(codes))
-    places = codes.astype(index), np.arange(len(codes) + 1, dtype=index)
+    places = codes, np.arange(len(codes) + 1)
     one_hot = sparse.csr_array((weight, *places), (len(codes), len(labels.classes)))
     rows = Rows(chosen.features)
     counts = model.count(rows, one_hot)

@@ -110,10 +110,10 @@ def expected_log(counts: Array, log_p: Array) -> float:
             total = float(np.vdot(counts.ravel("K"), log_p.ravel("K")))
         if not np.isnan(total):  # as 0 · -inf is
             return total
-    if not counts.any():
-        return 0.0
-    counts, log_p = np.broadcast_arrays(counts, log_p)
-    return float(np.multiply(counts, log_p, out=np.zeros(counts.shape), where=counts > 0).sum())
+    if counts.shape != log_p.shape:
+        counts, log_p = np.broadcast_arrays(counts, log_p)
+    used = counts > 0
+    return float(np.vdot(counts[used], log_p[used]))
 
 
 def normalize(log_joint: Array) -> tuple[Array, Array]:

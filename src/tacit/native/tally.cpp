@@ -40,10 +40,14 @@ void tally(Vector<const Index> starts, Vector<const Index> indices, Vector<const
         std::size_t row;
         double weight;
     };
-    std::vector<std::vector<Row>> members(K);
+    std::vector<std::size_t> places(K + 1);  // where the members of each class begin
+    for (std::size_t l = 0; l < labels.shape(0); ++l) ++places[static_cast<std::size_t>(label[l]) + 1];
+    for (std::size_t k = 0; k < K; ++k) places[k + 1] += places[k];
+    std::vector<std::size_t> next(places);
+    const std::unique_ptr<Row[]> members(new Row[labels.shape(0)]);
     for (std::size_t i = 0; i < rows; ++i) {
         for (std::int64_t l = label_start[i]; l < label_start[i + 1]; ++l) {
-            members[static_cast<std::size_t>(label[l])].push_back({i, weight[l]});
+            members[next[static_cast<std::size_t>(label[l])]++] = {i, weight[l]};
         }
     }
     const std::size_t entries = static_cast<std::size_t>(start[rows]);
@@ -55,12 +59,12 @@ void tally(Vector<const Index> starts, Vector<const Index> indices, Vector<const
     };
     std::vector<Task> tasks;
     for (std::size_t k = 0; k < K; ++k) {
-        std::size_t first = 0, held = 0;
-        for (std::size_t m = 0; m < members[k].size(); ++m) {
-            const std::size_t i = members[k][m].row;
+        std::size_t first = places[k], held = 0;
+        for (std::size_t m = first; m < places[k + 1]; ++m) {
+            const std::size_t i = members[m].row;
             held += static_cast<std::size_t>(start[i + 1] - start[i]);
-            if (held >= most || m + 1 == members[k].size()) {
-                std::unique_ptr<double[]> extra(first > 0 ? new double[columns] : nullptr);
+            if (held >= most || m + 1 == places[k + 1]) {
+                std::unique_ptr<double[]> extra(first > places[k] ? new double[columns] : nullptr);
                 tasks.push_back({k, first, m + 1, std::move(extra), 0.0});
                 first = m + 1;
                 held = 0;
@@ -68,17 +72,17 @@ void tally(Vector<const Index> starts, Vector<const Index> indices, Vector<const
         }
     }
     for (std::size_t k = 0; k < K; ++k) {
-        if (members[k].empty()) std::fill(to + k * columns, to + (k + 1) * columns, 0.0);
+        if (places[k] == places[k + 1]) std::fill(to + k * columns, to + (k + 1) * columns, 0.0);
     }
     share(tasks.size(), threads, [&](std::size_t t) {
         double *line = tasks[t].extra ? tasks[t].extra.get() : to + tasks[t].k * columns, total = 0;
         std::fill(line, line + columns, 0.0);
         for (std::size_t m = tasks[t].first; m < tasks[t].last; ++m) {
-            const Row row = members[tasks[t].k][m];
+            const Row row = members[m];
             if (m + 2 < tasks[t].last) {  // the rows of a class are not next to each other
-                const std::size_t next = members[tasks[t].k][m + 2].row;
-                prefetch(index + start[next], index + start[next + 1]);
-                prefetch(value + start[next], value + start[next + 1]);
+                const std::size_t later = members[m + 2].row;
+                prefetch(index + start[later], index + start[later + 1]);
+                prefetch(value + start[later], value + start[later + 1]);
             }
             double own[4] = {};  // an addition takes longer than the next load
             Index p = start[row.row];
