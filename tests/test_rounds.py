@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import tacit
-from tacit import bags, codes, em, engine, families
+from tacit import codes, em, engine, families, memory
 from tacit.families import Bernoulli, Categorical, Gaussian, Mixed, Multinomial
 from tacit.families.mixed import Part
 from tacit.labels import Labels, encode
@@ -38,12 +38,12 @@ def oracle():
 @contextmanager
 def single(wanted):
     """Keep posteriors in float32, or do not, whatever the size of the data."""
-    before = bags.SINGLE_FROM, codes.SINGLE_FROM
-    bags.SINGLE_FROM = codes.SINGLE_FROM = 0 if wanted else 1 << 60
+    before = memory.SINGLE_FROM, codes.SINGLE_FROM
+    memory.SINGLE_FROM = codes.SINGLE_FROM = 0 if wanted else 1 << 60
     try:
         yield
     finally:
-        bags.SINGLE_FROM, codes.SINGLE_FROM = before
+        memory.SINGLE_FROM, codes.SINGLE_FROM = before
 
 
 def arrays(value):
@@ -268,7 +268,7 @@ def test_rows_that_stay_are_not_scored():
         start = model.start(rows, np.eye(4)[of] + 0.1)
         found = em.fit(model, [rows], start, max_iter=3, tol=0.0)
         before, leeway = rows.memory.kept[:6000].copy().reshape(-1, 4), rows.memory.leeway.copy()
-        patch.setattr(bags.Memory, "moved_apart", nothing_moved)
+        patch.setattr(memory.Memory, "moved_apart", nothing_moved)
         model.expect(found.params, rows)
     after, stays = rows.memory.kept[:6000].reshape(-1, 4), leeway > 0
     scored = leeway <= 0
@@ -386,13 +386,13 @@ def test_a_class_without_rows_does_not_keep_sure_rows_from_being_left_alone(monk
     X, start = settling(K=12)
     start = np.c_[start, np.zeros(len(start))]
     model = NaiveBayes(Multinomial(1.0).bind(X))
-    rows, given, apart = model.rows(X).fresh(), [], bags.Memory.moved_apart
+    rows, given, apart = model.rows(X).fresh(), [], memory.Memory.moved_apart
 
     def noted(*own):
         given.append(apart(*own))
         return given[-1]
 
-    monkeypatch.setattr(bags.Memory, "moved_apart", noted)
+    monkeypatch.setattr(memory.Memory, "moved_apart", noted)
     with single(True):
         found = em.fit(model, [rows], model.start(rows, start), max_iter=7, tol=0.0)
     assert found.statistics.classes[-1] == 0
@@ -415,7 +415,7 @@ def test_a_round_that_comes_to_nothing_leaves_nothing_behind(where, monkeypatch)
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(bags.Memory, where, interrupt)
+            patch.setattr(memory.Memory, where, interrupt)
             with pytest.raises(KeyboardInterrupt):
                 model.expect(params, rows)
         whole = model.expect(plain(params), model.rows(X).fresh())
@@ -552,15 +552,15 @@ def test_rows_that_cannot_move_need_no_score(make, K):
     y = np.where(np.arange(1500) < 3 * K, of, np.nan)
     given, fits = [], []
     with single(True), pytest.MonkeyPatch.context() as patch:
-        apart = bags.Memory.moved_apart
+        apart = memory.Memory.moved_apart
         patch.setattr(
-            bags.Memory, "moved_apart", lambda *own: given.append(apart(*own)) or given[-1]
+            memory.Memory, "moved_apart", lambda *own: given.append(apart(*own)) or given[-1]
         )
         settings = {"tol": 0.0, "max_iter": 15}
         fits.append(make(**settings).fit(X, y))
         fits.append(make(**settings, n_jobs=2).fit(X, y))
         assert any(change is not None for change, _ in given)
-        patch.setattr(bags.Memory, "moved_apart", lambda *own: (None, (0.0, 0.0)))
+        patch.setattr(memory.Memory, "moved_apart", lambda *own: (None, (0.0, 0.0)))
         fits.append(make(**settings).fit(X, y))
     for name in "trace_", "label_distributions_", "feature_count_":
         first, second, scored = (getattr(fit, name) for fit in fits)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import engine
-from tacit.bags import SINGLE_FROM
+from tacit.memory import SINGLE_FROM
 from tacit.numerics import Array
 
 __all__ = ["Codes"]

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import engine
-from tacit.bags import Bags, Memory
+from tacit.bags import Bags
 from tacit.codes import Codes
+from tacit.memory import Memory
 from tacit.numerics import Array
 
 __all__ = ["CHUNK", "Blocks", "Cells", "Features", "Joined", "Rows", "cells", "in_parts"]

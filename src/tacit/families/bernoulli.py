@@ -12,10 +12,11 @@ from scipy import sparse
 from sklearn.preprocessing import binarize
 
 from tacit import engine
-from tacit.bags import Bags, Smoothing, bags, by_column
+from tacit.bags import Bags, bags, by_column
 from tacit.em import Sums
 from tacit.families.base import ROUNDING, Expected, check_array, check_is, check_shares
 from tacit.families.linear import Linear, Logs, Ratios
+from tacit.memory import Smoothing
 from tacit.numerics import Array, column_sums, dot, expected_log, log, ratio, times
 from tacit.rows import Cells, Rows, cells
 

@@ -8,9 +8,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tacit import bags, engine
-from tacit.bags import Bags, Smoothing, by_column
+from tacit import engine, rounds
+from tacit.bags import Bags, by_column
 from tacit.families.base import ROUNDING, Expected, Smoothed
+from tacit.memory import Known, Smoothing
 from tacit.numerics import Array, log
 from tacit.rows import Rows
 
@@ -111,9 +112,9 @@ class Linear(Smoothed):
         params.__dict__["noted"] = weights.density
         known = None
         if rows.known is not None:
-            known = bags.Known(rows.known.classes, self._words(rows.known.features))
+            known = Known(rows.known.classes, self._words(rows.known.features))
         smoothed = bool(np.all(np.asarray(self.alpha) >= LEAST_ALPHA))
-        found = bags.expect(rows, known, weights, params.following, log_prior, hard, smoothed)
+        found = rounds.expect(rows, known, weights, params.following, log_prior, hard, smoothed)
         statistics = self._counts(found.words, found.totals, found.classes)
         single = weights.table.dtype == np.float32
         rounding = ROUNDING * float(found.classes.sum()) if single else 0.0

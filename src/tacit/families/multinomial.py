@@ -11,10 +11,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tacit import engine
-from tacit.bags import Bags, Smoothing, bags
+from tacit.bags import Bags, bags
 from tacit.em import Sums
 from tacit.families.base import check_array, check_is, check_shares
 from tacit.families.linear import Linear, Logs, Ratios, expected_logs
+from tacit.memory import Smoothing
 from tacit.numerics import Array, column_sums, dot, expected_log, log, ratio
 from tacit.rows import Cells, cells
 
