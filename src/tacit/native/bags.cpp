@@ -6,16 +6,16 @@
 
 #include <optional>
 
+#include "apart.h"
 #include "arrays.h"
+#include "stripes.h"
 #include "sums.h"
 #include "tables.h"
 
 namespace tacit {
 namespace {
 
-constexpr std::size_t stripe = 512;     // rows that one task scores
-
-constexpr std::size_t slack = 8;        // numbers behind a table that a whole vector may read
+constexpr std::size_t slack = 8;  // numbers behind a table that a whole vector may read
 
 class Bags : public Packed {
   public:
@@ -69,7 +69,10 @@ class Bags : public Packed {
             nb::gil_scoped_release release;
             std::vector<float> apart;
             if constexpr (std::is_same<Real, float>::value) {  // there is no leeway in float64
-                if (change) apart = moved_apart(change->data(), drift, left, threads);
+                if (change) {
+                    apart = moved_apart(rows_, by_column_, entries(), sums_of_rows<float>(), change->data(), drift,
+                                        left, threads);
+                }
             }
             with_types(rows_, [&](auto rows) {
                 const auto run = [&](std::size_t task, bool compare) {
@@ -281,153 +284,6 @@ class Bags : public Packed {
     }
 
   private:
-    // What the stripes of rows sum up, each for itself: added in order at the end.
-    template <typename Real>
-    struct Stripes {
-        Stripes(std::size_t n, std::size_t K, bool again)
-            : tasks((n + stripe - 1) / stripe), n(n), K(K), again(again), sums(tasks, K + 1),
-              moves(again ? tasks : 0) {}
-
-        // Whether more rows of a task moved than are noted; then nothing is returned in the end.
-        bool most_moved(std::size_t task) const { return many && moves[task].rows.size() >= stripe / 4; }
-
-        // Store the posteriors that moved, and note by how much.
-        void note(std::size_t task, std::size_t first, const Block<Real> &part, std::size_t stride) {
-            Moves &own = moves[task];
-            for (std::size_t i = 0; i < part.count; ++i) {
-                if (!part.moved[i]) continue;
-                const Real *now = part.scores + i * stride;
-                Real *held = part.kept + i * K;
-                if (own.rows.size() < stripe / 4) {
-                    own.rows.push_back(static_cast<std::int64_t>(first + i));
-                    for (std::size_t k = 0; k < K; ++k) {
-                        own.change.push_back(static_cast<double>(now[k]) - static_cast<double>(held[k]));
-                    }
-                } else {
-                    many.store(true, std::memory_order_relaxed);
-                }
-                for (std::size_t k = 0; k < K; ++k) held[k] = now[k];
-            }
-        }
-
-        // `evidence` is part of the scores, and not of what is summed up by columns. `noted`, or null, gets what
-        // each row adds.
-        void add(std::size_t task, const Block<Real> &part, const double *evidence, double *noted) {
-            double &log_likelihood = sums.of(task)[K];
-            for (std::size_t i = 0; evidence && i < part.count * K; ++i) {
-                const double r = static_cast<double>(part.kept[i]);
-                if (r != 0) log_likelihood += r * evidence[i];
-            }
-            widest<Logarithms>(part.totals, part.count);
-            for (std::size_t i = 0; i < part.count; ++i) {
-                const double weight = part.weight ? part.weight[i] : 1.0;
-                const double entropy = weight * part.totals[i] + part.rest[i];
-                log_likelihood += entropy;
-                if (noted) noted[i] = entropy;
-                if (std::isinf(part.tops[i])) log_likelihood = part.tops[i];
-            }
-        }
-
-        nb::object moved() {
-            if (!again || many) return nb::none();
-            std::size_t size = 0;
-            for (const Moves &own : moves) size += own.rows.size();
-            if (size > n / 32) return nb::none();
-            std::vector<std::int64_t> all;
-            std::vector<double> by;
-            all.reserve(size);
-            by.reserve(size * K);
-            for (const Moves &own : moves) {
-                all.insert(all.end(), own.rows.begin(), own.rows.end());
-                by.insert(by.end(), own.change.begin(), own.change.end());
-            }
-            return nb::make_tuple(to_numpy(std::move(all), size), to_numpy(std::move(by), size, K));
-        }
-
-        std::size_t tasks, n, K;
-        bool again;
-        std::atomic<bool> many{false};
-        Sums sums;  // of the posteriors of each class, and the log-likelihood
-        struct alignas(line_pair) Moves {
-            std::vector<std::int64_t> rows;
-            std::vector<double> change;
-        };
-        std::vector<Moves> moves;
-    };
-
-    // How far the scores of each row can have moved apart (see `expect`), or somewhat more. Where it leaves most
-    // of some rows as they are, what hardly changed is not looked at column by column, but taken to have changed
-    // by what is hardly a change; else all entries are, row by row. Nothing if nearly all rows have less leeway.
-    std::vector<float> moved_apart(const float *change, std::pair<double, double> drift, const float *leeway,
-                                   int threads) {
-        const float hardly = hardly_changed(change), *lengths = sums_of_rows<float>();
-        const auto least = [&](std::size_t i, float of_each) {
-            return static_cast<float>(drift.first) + lengths[i] * (static_cast<float>(drift.second) + of_each);
-        };
-        std::vector<float> apart;
-        with_types(rows_, [&](auto rows) {
-            const auto sum = [=](const auto &entries, std::size_t i, float less) {
-                float total = 0;
-                for (std::int64_t p = entries.begin[i]; p < entries.end[i]; ++p) {
-                    total += value_at<float>(entries, p) * std::max(change[entries.indices[p]] - less, 0.0f);
-                }
-                return total;
-            };
-            const auto of_row = [&](std::size_t i, float less) {
-                return least(i, less) + sum(rows.ones, i, less) + sum(rows.rest, i, less);
-            };
-            constexpr std::size_t some = 64;
-            std::size_t stay = 0, stay_at_least = 0;
-            for (std::size_t one = 0; one < some; ++one) {
-                const std::size_t i = one * rows_.lines / some;
-                stay += leeway[i] > of_row(i, 0.0f);
-                stay_at_least += leeway[i] > of_row(i, hardly);
-            }
-            if (2 * stay_at_least > some) {
-                apart.resize(rows_.lines);
-                for (std::size_t i = 0; i < apart.size(); ++i) apart[i] = least(i, hardly);
-                with_types(by_column_, [&](auto columns) { spread(columns, change, hardly, apart.data()); });
-            } else if (8 * stay > some) {
-                apart.resize(rows_.lines);
-                share_ranges(rows_.lines, stripe, threads, [&](std::size_t first, std::size_t last) {
-                    for (std::size_t i = first; i < last; ++i) apart[i] = of_row(i, 0.0f);
-                });
-            }
-        });
-        return apart;
-    }
-
-    // What so little of the data changed by more than that it takes no time to look at it; inf if nothing is.
-    float hardly_changed(const float *change) const {
-        constexpr int steps = 5;
-        constexpr float at[steps] = {0.0f, 2e-5f, 2e-4f, 2e-3f, 2e-2f};
-        std::size_t above[steps] = {};
-        for (std::size_t j = 0; j < columns_; ++j) {
-            if (change[j] <= 0) continue;
-            const std::size_t size = static_cast<std::size_t>(by_column_.size_of(j));
-            for (int step = 0; step < steps; ++step) above[step] += change[j] > at[step] ? size : 0;
-        }
-        for (int step = 0; step < steps; ++step) {
-            if (above[step] <= entries() / 8) return at[step];
-        }
-        return std::numeric_limits<float>::infinity();
-    }
-
-    // apart[i] += x[i, j] (change[j] - less), column by column, where that is positive.
-    template <typename Columns>
-    void spread(const Columns &columns, const float *change, float less, float *apart) const {
-        const auto add = [&](const auto &entries, std::size_t j) {
-            for (std::int64_t p = entries.begin[j]; p < entries.end[j]; ++p) {
-                apart[entries.indices[p]] += value_at<float>(entries, p) * (change[j] - less);
-            }
-        };
-        for (std::size_t j = 0; j < columns_; ++j) {
-            if (change[j] <= less) continue;
-            add(columns.ones, j);
-            add(columns.rest, j);
-        }
-    }
-
     // Calls work(columns, first, last) for ranges of columns, which sums them up, and adds up the lines
     // of `out`; what `update` does with them is done on the way (known rows are added where `anew`).
     template <typename Real, typename Work>
