@@ -20,7 +20,8 @@ from tacit import codes, em, engine, families, memory
 from tacit.families import Bernoulli, Categorical, Gaussian, Mixed, Multinomial
 from tacit.families.mixed import Part
 from tacit.labels import Labels, encode
-from tacit.naivebayes import ClassCounts, NaiveBayes, count_known, select
+from tacit.layout import count_known, select
+from tacit.naivebayes import ClassCounts, NaiveBayes
 from tacit.rows import Joined, Rows
 
 pytestmark = pytest.mark.skipif(engine.native() is None, reason="there are no kernels to compare")

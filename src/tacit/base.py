@@ -1,4 +1,4 @@
-"""What every estimator shares: the parameters of EM, fitting, scoring, sampling."""
+"""What every estimator shares: the parameters of EM, fitting, and a file to keep."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial, wraps
 from numbers import Integral, Real
-from operator import index
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,27 +17,20 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from tacit import em, engine, starts
 from tacit.callbacks import CallbackSupportMixin, Reporter
 from tacit.checkpoints import Keeper
 from tacit.families import Family
-from tacit.families.merged import Merged, merge
+from tacit.families.merged import Merged
+from tacit.fitted import Fitted
 from tacit.labels import Labels
-from tacit.naivebayes import (
-    ClassCounts,
-    NaiveBayes,
-    Params,
-    collapse,
-    count_known,
-    select,
-    together,
-)
+from tacit.layout import Layout, lay_out
+from tacit.naivebayes import ClassCounts, NaiveBayes, Params
 from tacit.numerics import Array
 from tacit.rows import Rows
 from tacit.shared_docs import SHARED
-from tacit.validation import check_numbers, check_shape
+from tacit.validation import check_numbers
 
 __all__ = ["EMEstimator", "fit_context"]
 
@@ -46,6 +38,16 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 # Training rows whose posteriors are computed at a time.
 BLOCK = 1 << 15
+
+
+class Ran(NamedTuple):
+    """The best of the runs of a fit, what all came to, and how they ended."""
+
+    best: em.Fit[Params, ClassCounts]
+    objectives: list[float]
+    stopped: bool
+    interrupted: bool
+    report: Reporter
 
 
 def fit_context(method: Method) -> Method:
@@ -73,7 +75,7 @@ def fit_context(method: Method) -> Method:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
+class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
     """Base of all estimators. Their constructors are made by `dataclass`: they only store."""
 
     max_iter: int = 500
@@ -164,17 +166,6 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         names: list[str] = super()._get_param_names()
         return names
 
-    def _accepts_sparse(self) -> bool:
-        return False
-
-    def _needs_blas(self, X: Any) -> bool:
-        """Return whether BLAS has a part in what is done with rows X."""
-        return True
-
-    def _check_shape(self, X: Any, reset: bool) -> Any:
-        """Return X as an array or CSR matrix of the right width; its numbers are not looked at."""
-        return check_shape(self, X, reset, self._accepts_sparse())
-
     def _check_features(self, X: Any, reset: bool) -> Any:
         """Return X as a numeric array or CSR matrix, in which NaN is a missing cell."""
         return check_numbers(self._check_shape(X, reset))
@@ -250,8 +241,6 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         init: Any,
     ) -> None:
         """Fit by EM to checked data, and set all attributes."""
-        rng = check_random_state(self.random_state)
-        used, mass = weight > 0, float(weight.sum())
         previous = None
         if self.warm_start and hasattr(self, "_params"):
             old, previous = self._previous(X, labels)
@@ -260,27 +249,48 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             family = self._bound(X, weight, len(labels.classes))
         model = NaiveBayes(family, self.class_alpha, class_prior, self.assignment == "hard")
         rows = Rows(family.encode(X), None, None if (weight == 1).all() else weight)
-        # Rows that are wholly known are counted once; the rounds go over the others.
-        known = (labels.codes >= 0) & family.complete(rows.features) & used
-        loop = ~known & used
-        whole, all_rows, d = model, rows, X.shape[1]
         # Callbacks of scikit-learn want parameters after every round, and a warm start has its own.
         plain = previous is None and not getattr(self, "_skl_callbacks", None)
-        if loop.any() and plain and (fewer := merge(family, rows.features)) is not None:
-            model, rows = replace(model, family=fewer[0]), replace(rows, features=fewer[1])
-            d = fewer[1].width
-        merged, which = None, None
-        if loop.any():
-            merged, which = collapse(model, select(rows, loop, labels))
-        chunks = [] if merged is None else list(merged.chunks())
-        fixed = count_known(model, rows, known, labels) if known.any() else None
-        if chunks:
-            chunks[0] = replace(chunks[0], known=fixed)
-        n_starts = 1
-        if chunks and previous is None and starts.is_random(init, labels, weight):
-            n_starts = self._n_starts()
+        laid = lay_out(model, rows, labels, weight > 0, plain)
+        ran = self._run(laid, X, labels, weight, init, previous, data)
+        params, statistics = laid.spread(ran.best.params, ran.best.statistics)
+        if self._exchangeable():  # S20: the same optimum is reported with the same order
+            order = np.argsort(-statistics.classes, kind="stable")
+            statistics = model.reorder(statistics, order)
+            params = model.maximize(statistics)
+        self._set(self._attributes(model, params, statistics))
+        self._fitted_on: tuple[list[Any], int] = labels.classes.tolist(), X.shape[1]
+        self._tell(ran, float(weight.sum()))
+        self.__dict__.pop("label_distributions_", None)
+        self._known_labels = labels.codes, len(labels.classes)
+        if (labels.codes < 0).any():
+            self.label_distributions_ = self._distributions(labels, *laid.unlabelled(rows, labels))
+        ran.report.end(model, params)
+        self._interrupted = self.__dict__.pop("_cut_short", False) or ran.interrupted
+        if not (ran.best.converged or ran.stopped or ran.interrupted):
+            warnings.warn(
+                f"EM did not converge in {self.max_iter} rounds: raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=5,  # the caller of fit, behind its decorators
+            )
+
+    def _run(
+        self,
+        laid: Layout,
+        X: Any,
+        labels: Labels,
+        weight: Array,
+        init: Any,
+        previous: ClassCounts | None,
+        data: dict[str, Any],
+    ) -> Ran:
+        """Run EM from each start, or go on with what a checkpoint holds."""
+        rng, model, chunks = check_random_state(self.random_state), laid.model, laid.chunks
+        drawn = chunks and previous is None and starts.is_random(init, labels, weight)
+        n_starts = self._n_starts() if drawn else 1
         report = Reporter(self, data, n_starts)
         keeper = Keeper(self, X, labels, weight)
+        d = len(model.family.log_sizes) if isinstance(model.family, Merged) else X.shape[1]
         saved = keeper.take_up(model, len(labels.classes), d)
         first, objectives, interrupted = 1, list[float](), False
         best: em.Fit[Params, ClassCounts] | None = None
@@ -292,26 +302,19 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
                 start, progress = None, None
                 if saved is not None and number == first:
                     progress = em.Progress(saved.statistics, saved.objectives.tolist())
-                elif chunks and previous is not None:
-                    start = model.maximize(previous)
-                elif chunks and fixed is not None and starts.is_fixed(init, labels, weight, loop):
-                    start = self._first(model, fixed)
-                elif chunks:
-                    begin = starts.responsibilities(init, X, labels, weight, rng, model.hard)
-                    if merged is not None and which is not None and loop.all():
-                        start = self._start(model, *together(merged, which, begin, weight))
-                    else:
-                        start = self._start(model, rows, begin)
-                if progress is None and previous is None:
+                elif previous is not None:
+                    start = model.maximize(previous) if chunks else None
+                else:
+                    start = self._begin(laid, X, labels, weight, init, rng) if chunks else None
                     start = self._warmed(model, chunks, start)
                 watch = report.start(number, model)
                 run = em.fit(
                     model,
                     [chunk.fresh() for chunk in chunks],
                     start,
-                    fixed=None if chunks else fixed,
+                    fixed=None if chunks else laid.fixed,
                     max_iter=self.max_iter,
-                    tol=self.tol * mass,
+                    tol=self.tol * float(weight.sum()),
                     callback=watch.after_round,
                     n_jobs=self.n_jobs,
                     progress=progress,
@@ -331,18 +334,27 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         assert best is not None
         if not interrupted:
             keeper.end()
-        params, statistics = best.params, best.statistics
-        if isinstance(model.family, Merged):
-            statistics = replace(statistics, features=model.family.spread(statistics.features))
-            params, model, rows = whole.maximize(statistics), whole, all_rows
-        if self._exchangeable():  # S20: the same optimum is reported with the same order
-            order = np.argsort(-statistics.classes, kind="stable")
-            statistics = model.reorder(statistics, order)
-            params = model.maximize(statistics)
-        self._set(self._attributes(model, params, statistics))
-        self._fitted_on: tuple[list[Any], int] = labels.classes.tolist(), X.shape[1]
+        return Ran(best, objectives, watch.stopped, interrupted, report)
+
+    def _begin(
+        self,
+        laid: Layout,
+        X: Any,
+        labels: Labels,
+        weight: Array,
+        init: Any,
+        rng: np.random.RandomState,
+    ) -> Params:
+        """Return where EM begins: with what labelled rows say, or a start as `init` has it."""
+        if laid.fixed is not None and starts.is_fixed(init, labels, weight, laid.loop):
+            return self._first(laid.model, laid.fixed)
+        begin = starts.responsibilities(init, X, labels, weight, rng, laid.model.hard)
+        return self._start(laid.model, *laid.together(begin, weight))
+
+    def _tell(self, ran: Ran, mass: float) -> None:
+        """Set the attributes that tell how the rounds went, for rows of so much weight."""
+        best, self.start_objectives_ = ran.best, np.array(ran.objectives)
         same = max(10 * self.tol * mass, 1e-9 * abs(best.objective))
-        self.start_objectives_ = np.array(objectives)
         self.n_best_starts_ = int((self.start_objectives_ >= best.objective - same).sum())
         self.trace_ = np.array(best.trace)
         self.lower_bounds_ = self.trace_ / mass
@@ -350,20 +362,6 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         self.converged_ = best.converged
         self.objective_ = best.objective
         self.log_likelihood_ = best.log_likelihood
-        self.__dict__.pop("label_distributions_", None)
-        self._known_labels = labels.codes, len(labels.classes)
-        if (labels.codes < 0).any():
-            if merged is None or which is None or (loop != (labels.codes < 0)).any():
-                merged, which = select(Rows(rows.features), labels.codes < 0, labels), None
-            self.label_distributions_ = self._distributions(labels, merged, which)
-        report.end(model, params)
-        self._interrupted = self.__dict__.pop("_cut_short", False) or interrupted
-        if not (best.converged or watch.stopped or interrupted):
-            warnings.warn(
-                f"EM did not converge in {self.max_iter} rounds: raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=5,  # the caller of fit, behind its decorators
-            )
 
     def _n_starts(self) -> int:
         """Return how often a fit starts, where a start is drawn at random."""
@@ -401,103 +399,6 @@ class EMEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             result[place[rows : rows + len(chunk)]] = posterior
             rows += len(chunk)
         return result
-
-    def _look(self, X: Any, wanted: engine.Wanted) -> tuple[Array, Array]:
-        """Return what is wanted of new rows, and log p(x): at once, or chunk by chunk if dense."""
-        check_is_fitted(self)
-        model, params = self._model, self._params
-        blas = engine.one_blas_thread(self._needs_blas(X))
-        with blas, engine.kernel_threads(self.n_jobs), engine.scan_once():
-            X = self._check_shape(X, reset=False)
-            prior = params.class_log_prior
-            found = model.family.look(params.features, X, prior, wanted)
-            if found is None:
-                rows = Rows(model.family.encode(check_numbers(X)))
-                pieces = [model.look(params, chunk, wanted) for chunk in rows.chunks()]
-                found = (
-                    pieces[0]
-                    if len(pieces) == 1
-                    else tuple(map(np.concatenate, zip(*pieces, strict=True)))
-                )
-            table, log_p = found
-            if wanted != "joint":  # what is impossible in every class leaves it to the prior
-                table[np.isneginf(log_p)] = prior if wanted == "log_posterior" else np.exp(prior)
-        return table, log_p
-
-    def _most_probable(self, X: Any) -> npt.NDArray[np.intp]:
-        """Return the class with the largest p(x, y), or where all are 0, p(y)."""
-        joint = self.predict_joint_log_proba(X)
-        best = joint.argmax(axis=1)
-        impossible = np.isneginf(joint[np.arange(len(best)), best])
-        if impossible.any():  # p(y | x) is p(y) there
-            best[impossible] = self.predict_proba(X)[impossible].argmax(axis=1)
-        return np.asarray(best)
-
-    def predict_joint_log_proba(self, X: Any) -> Array:
-        """Return log p(x, y) = log p(y) + log p(x | y) of each row and class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            The rows; NaN is a missing cell.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-        """
-        return self._look(X, "joint")[0]
-
-    def score_samples(self, X: Any) -> Array:
-        """Return log p(x) of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            The rows; NaN is a missing cell.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        return self._look(X, "posterior")[1]
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return p(y | x) of each row and class.
-
-        A row that is impossible under every class (which needs a probability of zero, thus
-        alpha = 0) gets the class shares.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            The rows; NaN is a missing cell.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-        """
-        return self._look(X, "posterior")[0]
-
-    def _draw(self, n_samples: int) -> tuple[Any, npt.NDArray[np.intp]]:
-        check_is_fitted(self)
-        if index(n_samples) < 1:
-            raise ValueError(f"Invalid value for 'n_samples': {n_samples}. It must be at least 1.")
-        rng = check_random_state(self.random_state)
-        prior = np.exp(self._params.class_log_prior)
-        drawn = np.repeat(np.arange(len(prior)), rng.multinomial(n_samples, prior / prior.sum()))
-        X = self._model.family.sample(self._params.features, self._statistics.features, drawn, rng)
-        return self._as_rows(X, drawn, rng), drawn
-
-    def _as_rows(
-        self, drawn: Array, labels: npt.NDArray[np.intp], rng: np.random.RandomState
-    ) -> Any:
-        """Return drawn numbers in the form that rows have for the user."""
-        return drawn
-
-    def n_parameters(self) -> int:
-        """Return the number of free parameters of the fitted model."""
-        check_is_fitted(self)
-        return int(self._model.n_parameters(self._params))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file, which `tacit.load` reads without running code.

@@ -13,24 +13,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from tacit import engine
 from tacit.em import Statistics
 from tacit.families.base import Family, check_array, check_shares
-from tacit.labels import Labels
 from tacit.numerics import Array, column_sums, expected_log, log, log_normalize, normalize, ratio
 from tacit.rows import Rows
 
-__all__ = [
-    "ClassCounts",
-    "NaiveBayes",
-    "Params",
-    "collapse",
-    "count_known",
-    "select",
-    "together",
-]
+__all__ = ["ClassCounts", "NaiveBayes", "Params"]
 
 
 @dataclass(frozen=True)
@@ -222,53 +212,3 @@ class NaiveBayes:
         check_shares("class prior", np.exp(params.class_log_prior).sum(keepdims=True))
         self.family.check_params(params.features)
         return params
-
-
-def select(rows: Rows, mask: npt.NDArray[np.bool_], labels: Labels) -> Rows:
-    """Return the rows of a mask with their evidence, if there is any."""
-    chosen = rows if mask.all() else rows.take(np.flatnonzero(mask))
-    if labels.unknown[mask].all():
-        return chosen
-    return Rows(chosen.features, labels.log_evidence()[mask], chosen.weight)
-
-
-def collapse(model: NaiveBayes, rows: Rows) -> tuple[Rows, npt.NDArray[np.intp] | None]:
-    """Merge equal rows into one, their weights added, if many are equal.
-
-    Also returns which of the merged rows each row is; None if nothing was merged.
-    """
-    keys = model.family.keys(rows.features) if rows.evidence is None else None
-    found = None if keys is None else engine.distinct(keys)
-    if found is None:
-        return rows, None
-    first, which = found
-    weight = np.bincount(which, rows.weight, len(first)).astype(np.float64)
-    return Rows(rows.features.take(first), None, weight), which
-
-
-def together(
-    merged: Rows, which: npt.NDArray[np.intp], responsibilities: Array, weight: Array
-) -> tuple[Rows, Array]:
-    """Return merged rows, and the mean responsibilities of the rows that each stands for."""
-    assert merged.weight is not None
-    size = len(merged)
-    sums = [np.bincount(which, weight * column, size) for column in responsibilities.T]
-    return merged, np.stack(sums, axis=1) / merged.weight[:, None]
-
-
-def count_known(
-    model: NaiveBayes,
-    rows: Rows,
-    known: npt.NDArray[np.bool_],
-    labels: Labels,
-) -> ClassCounts:
-    """Return the statistics of rows whose label is known, and whose cells are all observed."""
-    chosen = rows if known.all() else rows.take(np.flatnonzero(known))
-    codes = labels.codes if known.all() else labels.codes[known]
-    weight = np.ones(len(codes)) if chosen.weight is None else chosen.weight
-    places = codes, np.arange(len(codes) + 1)
-    one_hot = sparse.csr_array((weight, *places), (len(codes), len(labels.classes)))
-    rows = Rows(chosen.features)
-    counts = model.count(rows, one_hot)
-    exact = model.family.around(counts.features)
-    return counts if exact is model.family else replace(model, family=exact).count(rows, one_hot)

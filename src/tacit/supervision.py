@@ -17,7 +17,8 @@ from tacit.base import EMEstimator, fit_context
 from tacit.evaluation import UnlabeledHelp, alone
 from tacit.judging import Weighed, weighed
 from tacit.labels import Labels, encode, given_labels
-from tacit.naivebayes import ClassCounts, NaiveBayes, Params, count_known, select
+from tacit.layout import count_known, select
+from tacit.naivebayes import ClassCounts, NaiveBayes, Params
 from tacit.numerics import Array, ratio
 from tacit.pooling import adapted_shares
 from tacit.rows import Rows
