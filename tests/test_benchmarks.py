@@ -49,6 +49,32 @@ def test_published_accuracies_are_taken_for_measured(tmp_path):
     assert accuracy.stored(store) == found
 
 
+def test_cells_that_miss_a_goal_are_held_against_further_draws():
+    """On the set that is there everywhere, with figures made up."""
+    accuracy = load("accuracy")
+    page = sys.modules["accuracy_page"]
+    records = [
+        accuracy.Record("digits", "4 a class", draw, name, 0.5 + gain / 100, 1.0, 0.1, 0.1, False)
+        for draw in range(accuracy.FURTHER)
+        for name, gain in (
+            ("tacit", -1 if draw < accuracy.DRAWS else 2),
+            ("NB raw", 0),
+            ("NB own", -9),
+        )
+    ]
+    results = accuracy.Results(records, accuracy.DRAWS, None)
+    further = accuracy.Results(records, accuracy.FURTHER, None, accuracy.DRAWS)
+    (place,) = results.missed()
+    assert not list(further.missed())
+    *_, line = page.chance(results, further)
+    assert results.named(*place) in line
+    assert "-1.00 (standard error 0.00) | 0 of 10 | +2.00 (standard error 0.00) | 0 of 30" in line
+    figures = accuracy.figures(results, further, None)
+    again = list(sys.modules["records"].published(figures))
+    assert len(again) == len(records)
+    assert set(again) == set(records)
+
+
 def test_other_tables_run(tmp_path, monkeypatch, request):
     """On a table made here: the package that has the real ones need not be there."""
     others = load("others")
