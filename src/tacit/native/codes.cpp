@@ -157,7 +157,7 @@ class Codes {
         std::copy(task.prior, task.prior + K, base.begin());
         const bool carried = K < stride && K <= few;  // the means go along in a lane that is free
         if (carried) base[K] = Real{0};
-        const std::size_t part = std::max<std::size_t>(1 << 13, 4 * lines_);  // rows that share sums
+        const std::size_t part = std::max<std::size_t>(1 << 14, 4 * lines_);  // rows that share sums
         const std::size_t parts = (rows_ + part - 1) / part;
         std::vector<std::vector<double>> all(parts);
         Sums sums(parts, K + 1);  // of the posteriors of each class, and the log-likelihood
@@ -204,9 +204,11 @@ class Codes {
         });
         const std::size_t size = static_cast<std::size_t>(starts_[columns_]);
         std::fill(task.counts, task.counts + size * K, 0.0);
-        for (std::size_t p = 1; p < parts; ++p) {
-            for (std::size_t i = 0; i < all[p].size(); ++i) all[0][i] += all[p][i];
-        }
+        share_ranges(parts ? all[0].size() : 0, 1 << 10, threads, [&](std::size_t first, std::size_t last) {
+            for (std::size_t p = 1; p < parts; ++p) {
+                for (std::size_t i = first; i < last; ++i) all[0][i] += all[p][i];
+            }
+        });
         const std::vector<double> found = sums.total();
         std::copy(found.begin(), found.end() - 1, task.classes);
         double total = found[K];
