@@ -222,14 +222,18 @@ def main(arguments: Sequence[str] | None = None) -> str:
         store.write_text(lines_of(records.values()), encoding="utf-8")
     records = together(records, units, asked.jobs, store)
     results = Results(records.values(), draws, few)
+    missed = [place for place in results.missed() if draws == DRAWS]
     units = []
-    for (key, cell), draw in product(results.missed(), range(DRAWS, FURTHER)):
-        if few is None and key in asked.sets:
-            names = {"tacit", *results.baseline(key)} & set(asked.methods)
-            wanted = {(key, str(cell), draw, name) for name in names}
-            units.append((key, draw, few, wanted - (set(records) if asked.resume else set())))
-    records = together(records, [unit for unit in units if unit[3]], asked.jobs, store)
-    further = Results(records.values(), FURTHER, few, DRAWS)
+    for (key, cell), draw in product(missed, range(DRAWS, FURTHER)):
+        wanted = {(key, str(cell), draw, name) for name in ("tacit", *results.baseline(key))}
+        anew = key in asked.sets and "tacit" in asked.methods and not asked.resume
+        wanted -= set() if anew else set(records)
+        if wanted:
+            units.append((key, draw, few, wanted))
+    records = together(records, units, asked.jobs, store)
+    shown = {(key, str(cell)) for key, cell in missed}
+    others = (record for record in records.values() if (record.key, record.cell) in shown)
+    further = Results(others, FURTHER, few, DRAWS)
     seconds = timing(few, 1 if asked.quick else asked.turns) if asked.turns else None
     text = page(results, further, seconds)
     if not asked.quick:

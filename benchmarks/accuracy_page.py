@@ -147,8 +147,6 @@ def chance(results: Results, further: Results) -> Iterator[str]:
     yield "| cell | gain | draws more than 3 below | further draws: gain | more than 3 below |"
     yield "|---" * 5 + "|"
     for place in results.missed():
-        if not further.of(*place, "tacit"):
-            continue
         row = [results.named(*place)]
         for own in (results, further):
             gains = list(own.gains(*place, own.better(*place)).values())

@@ -10,6 +10,7 @@ import pytest
 
 import tacit
 from cases import CASES, hide
+from tacit import callbacks
 from tacit.modelfile.container import ModelFileError
 
 every_family = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -152,6 +153,31 @@ def test_ctrl_c_in_a_later_start_keeps_the_best():
         mixture.fit(X)
     assert len(mixture.start_objectives_) == 2
     assert np.isfinite(mixture.predict_proba(X)).all()
+
+
+def test_ctrl_c_before_a_resumed_start_begins_keeps_the_best(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(rng.gamma(2.0, 1.0, (3, 12))[np.arange(300) % 3])
+    begun = []
+
+    def killed(number, objective, seconds):
+        begun.extend([number] if number == 1 else [])
+        if len(begun) == 2 and number == 6:  # its state was kept after four rounds
+            raise SystemExit
+
+    given = {"n_components": 3, "n_init": 3, "random_state": 0, "checkpoint_every": 0.0}
+    mixture = tacit.MultinomialMixture(checkpoint=tmp_path / "state", **given)
+    with pytest.raises(SystemExit):
+        mixture.set_params(callback=killed).fit(X)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(callbacks.Reporter, "start", interrupt)
+    mixture.set_params(callback=None, resume=True)
+    with pytest.raises(KeyboardInterrupt, match="keeps the parameters"):
+        mixture.fit(X)
+    assert mixture.converged_
 
 
 def test_not_more_often_than_asked(tmp_path):

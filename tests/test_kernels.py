@@ -11,6 +11,8 @@ from scipy import sparse
 
 import tacit
 from tacit import _native, engine
+from tacit.families import Categorical
+from tacit.naivebayes import NaiveBayes
 from tacit.numerics import expected_log, log, normalize, ratio
 
 
@@ -42,6 +44,43 @@ def test_sparse_products(seed, rows, columns, classes, density, index, value):
     counts, totals = engine.tally(labels, X)
     np.testing.assert_allclose(counts, expected, rtol=1e-12, atol=1e-6)
     np.testing.assert_allclose(totals, expected.sum(axis=1), rtol=1e-12, atol=1e-6)
+
+
+def test_sums_by_label_of_many_tasks():
+    """Classes of so many entries that several tasks share one, and rows of several classes."""
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((12_000, 1500), density=0.1, rng=rng, format="csr")
+    labels = sparse.csr_array((rng.random((12_000, 3)) < 0.7) * rng.random((12_000, 3)))
+    expected, found = (labels.T @ X).toarray(), []
+    for threads in (1, 2, 5):
+        with engine.kernel_threads(threads):
+            found.append(engine.tally(labels, X))
+    np.testing.assert_allclose(found[0][0], expected, rtol=1e-12)
+    np.testing.assert_allclose(found[0][1], expected.sum(axis=1), rtol=1e-12)
+    for other in found[1:]:
+        for a, b in zip(other, found[0], strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(("rows", "levels", "classes"), [(30_000, 5, 3), (70_001, 40, 6)])
+def test_rows_of_categories_in_many_parts(rows, levels, classes, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, levels, (rows, 4)).astype(float)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    model = NaiveBayes(Categorical(1.0).bind(X))
+    chunk, found = model.rows(X), []
+    params = model.start(chunk, rng.dirichlet(np.ones(classes), rows))
+    for threads in (1, 2, 5):
+        with engine.kernel_threads(threads):
+            found.append(model.expect(params, chunk))
+    for other in found[1:]:
+        assert other.log_likelihood == found[0].log_likelihood
+        np.testing.assert_array_equal(other.features.counts, found[0].features.counts)
+    monkeypatch.setenv("TACIT_ENGINE", "numpy")
+    expected = model.expect(params, chunk)
+    assert found[0].log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-11)
+    counts = found[0].features.counts, expected.features.counts
+    np.testing.assert_allclose(*counts, rtol=1e-6, atol=1e-3)
 
 
 @pytest.mark.parametrize("shape", [(0, 2), (1, 1), (7, 2), (50, 5)])
@@ -76,6 +115,16 @@ def test_kernels_check_what_they_are_given():
     given = X.indptr, X.indices, X.data, np.zeros((2, 3)), np.zeros(2)
     with pytest.raises(ValueError, match="shapes differ"):
         _native.score(*given, np.zeros((2, 2)), None, 0, 0, False, 1)
+    out, starts = (np.zeros((2, 2)), np.zeros(2)), np.array([0, 1, 2])
+    for label in (-1, 2, 10**8):
+        with pytest.raises(ValueError, match="no such class"):
+            _native.tally(*given[:3], starts, np.array([0, label]), np.ones(2), *out, 1)
+    for wrong in ([1, 1, 2], [0, 2, 1], [0, 1, 3]):
+        with pytest.raises(ValueError, match="shapes differ"):
+            _native.tally(*given[:3], np.array(wrong), np.array([0, 1]), np.ones(2), *out, 1)
+    # Entries behind the last row are nobody's.
+    _native.tally(*given[:3], starts, np.array([1, 0, 7]), np.ones(3), *out, 1)
+    np.testing.assert_array_equal(out[0], [[0.0, 1.0], [1.0, 0.0]])
 
 
 @pytest.mark.parametrize("make", [tacit.MultinomialNB, tacit.BernoulliNB])
@@ -202,3 +251,13 @@ def test_logarithms_of_counts(lines, classes):
                 expected_log(ones, p) + expected_log(left, rest),
             )
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-9)
+
+
+def test_expected_logs_do_not_depend_on_the_threads_of_blas():
+    """Where a class is impossible, the products are added as NumPy adds them."""
+    rng = np.random.default_rng(0)
+    counts, log_p = rng.poisson(1.0, (2, 100_000)).astype(float), -rng.random((2, 100_000))
+    log_p[counts == 0] = -np.inf
+    products = np.where(counts > 0, counts * np.where(counts > 0, log_p, 0.0), 0.0)
+    assert expected_log(counts, log_p) == products.sum()
+    assert expected_log(np.zeros(()), log_p) == 0.0

@@ -400,7 +400,7 @@ def test_a_class_without_rows_does_not_keep_sure_rows_from_being_left_alone(monk
     assert any(change is not None for change, _ in given)
 
 
-@pytest.mark.parametrize("where", ["moved_apart", "update", "note"])
+@pytest.mark.parametrize("where", ["moved_apart", "update", "sum_up", "note"])
 def test_a_round_that_comes_to_nothing_leaves_nothing_behind(where, monkeypatch):
     X, start = settling(K=12)
     model = NaiveBayes(Multinomial(1.0).bind(X))

@@ -292,7 +292,7 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
         keeper = Keeper(self, X, labels, weight)
         d = len(model.family.log_sizes) if isinstance(model.family, Merged) else X.shape[1]
         saved = keeper.take_up(model, len(labels.classes), d)
-        first, objectives, interrupted = 1, list[float](), False
+        first, objectives, stopped, interrupted = 1, list[float](), False, False
         best: em.Fit[Params, ClassCounts] | None = None
         if saved is not None:
             first, rng, best = saved.number, saved.rng(), saved.best_fit(model)
@@ -328,13 +328,13 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
             watch.end()
             objectives.append(run.objective)
             best = run if best is None or run.objective > best.objective else best
-            interrupted = run.interrupted
-            if watch.stopped or interrupted:
+            stopped, interrupted = watch.stopped, run.interrupted
+            if stopped or interrupted:
                 break
         assert best is not None
         if not interrupted:
             keeper.end()
-        return Ran(best, objectives, watch.stopped, interrupted, report)
+        return Ran(best, objectives, stopped, interrupted, report)
 
     def _begin(
         self,

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import engine
-from tacit.memory import SINGLE_FROM
-from tacit.numerics import Array
+from tacit.numerics import SINGLE_FROM, Array
 
 __all__ = ["Codes"]
 

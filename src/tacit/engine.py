@@ -360,7 +360,7 @@ def tally(labels: Any, matrix: Any) -> tuple[Any, Any]:
         counts = (labels.T.tocsr() @ matrix).toarray()
         return counts, counts.sum(axis=1)
     counts, totals = np.empty((labels.shape[1], matrix.shape[1])), np.empty(labels.shape[1])
-    places = (places.astype(np.int64, copy=False) for places in (labels.indptr, labels.indices))
+    places = (one.astype(np.int64, copy=False) for one in (labels.indptr, labels.indices))
     kernels.tally(*arrays(matrix), *places, labels.data, counts, totals, threads(len(matrix.data)))
     return counts, totals
 

@@ -10,13 +10,9 @@ import numpy.typing as npt
 
 from tacit import engine
 from tacit.bags import SLACK, Bags, by_column
-from tacit.numerics import Array
+from tacit.numerics import SINGLE_FROM, Array
 
-__all__ = ["SINGLE_FROM", "Known", "Memory", "Smoothing", "Weights"]
-
-# From so many products of an entry and a class on, posteriors are kept in float32: their error,
-# about 1e-7, is then far below what the data can tell, and a round takes half the time.
-SINGLE_FROM = 1 << 22
+__all__ = ["Known", "Memory", "Smoothing", "Weights"]
 
 # For so many rounds it is known which columns changed: as long as somebody may hold the counts.
 HELD = 4
@@ -225,18 +221,15 @@ class Memory:
             return False
         return (smoothing.seen is own.seen) or bool(np.all(smoothing.seen == own.seen))
 
-    def sum_up(
-        self, words: Array, totals: Array, rounds: int | None = None, changed: Any = None
-    ) -> None:
+    def sum_up(self, words: Array, totals: Array, rounds: int = -1, changed: Any = None) -> None:
         """Remember the sums over posteriors, and which columns changed: None if any may have.
 
-        `rounds` is how many rounds ago all of them were summed up.
+        `rounds` is how many rounds before the last all of them were summed up; -1 if they are now.
         """
-        self.words, self.totals, self.rounds = words, totals, 0
+        self.words, self.totals, self.rounds = words, totals, rounds + 1
         if changed is None:
             self.changed.clear()
             return
-        self.rounds = (rounds or 0) + 1
         self.changed = {n: c for n, c in self.changed.items() if n > self.number - HELD}
         self.changed[self.number] = changed
 

@@ -65,7 +65,7 @@ def expect(
     words, stale = own.room(features.width, K)
 
     by_odds = single and smoothed and finite and K == 2 and rows.evidence is None and not hard
-    moved, given = None, (weights, constants, classes, threads)
+    kept, moved, given = None, None, (weights, constants, classes, threads)
     if by_odds:
         entropy, kept = _posteriors_of_two(rows, *given)
     else:

@@ -157,7 +157,8 @@ class Codes {
         std::copy(task.prior, task.prior + K, base.begin());
         const bool carried = K < stride && K <= few;  // the means go along in a lane that is free
         if (carried) base[K] = Real{0};
-        const std::size_t part = std::max<std::size_t>(1 << 14, 4 * lines_);  // rows that share sums
+        // Rows that share sums: many, as these are to be added; few, as threads are to have enough parts.
+        const std::size_t part = std::max(std::clamp<std::size_t>(rows_ / 16, 1 << 12, 1 << 14), 4 * lines_);
         const std::size_t parts = (rows_ + part - 1) / part;
         std::vector<std::vector<double>> all(parts);
         Sums sums(parts, K + 1);  // of the posteriors of each class, and the log-likelihood
@@ -204,7 +205,7 @@ class Codes {
         });
         const std::size_t size = static_cast<std::size_t>(starts_[columns_]);
         std::fill(task.counts, task.counts + size * K, 0.0);
-        share_ranges(parts ? all[0].size() : 0, 1 << 10, threads, [&](std::size_t first, std::size_t last) {
+        share_ranges(parts > 1 ? all[0].size() : 0, 1 << 10, threads, [&](std::size_t first, std::size_t last) {
             for (std::size_t p = 1; p < parts; ++p) {
                 for (std::size_t i = first; i < last; ++i) all[0][i] += all[p][i];
             }

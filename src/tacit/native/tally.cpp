@@ -35,16 +35,22 @@ void tally(Vector<const Index> starts, Vector<const Index> indices, Vector<const
     const std::int64_t *label_start = label_starts.data(), *label = labels.data();
     const double *weight = weights.data();
     double *to = counts.data(), *all = totals.data();
+    const std::size_t size = rows ? static_cast<std::size_t>(label_start[rows]) : 0;
+    check(label_start[0] == 0 && size <= labels.shape(0), "shapes differ");
+    std::vector<std::size_t> places(K + 1);  // where the members of each class begin
+    for (std::size_t l = 0; l < size; ++l) {
+        check(static_cast<std::size_t>(label[l]) < K, "no such class");
+        ++places[static_cast<std::size_t>(label[l]) + 1];
+    }
+    for (std::size_t i = 0; i < rows; ++i) check(label_start[i] <= label_start[i + 1], "shapes differ");
     nb::gil_scoped_release release;
     struct Row {
         std::size_t row;
         double weight;
     };
-    std::vector<std::size_t> places(K + 1);  // where the members of each class begin
-    for (std::size_t l = 0; l < labels.shape(0); ++l) ++places[static_cast<std::size_t>(label[l]) + 1];
     for (std::size_t k = 0; k < K; ++k) places[k + 1] += places[k];
     std::vector<std::size_t> next(places);
-    const std::unique_ptr<Row[]> members(new Row[labels.shape(0)]);
+    const std::unique_ptr<Row[]> members(new Row[size]);
     for (std::size_t i = 0; i < rows; ++i) {
         for (std::int64_t l = label_start[i]; l < label_start[i + 1]; ++l) {
             members[next[static_cast<std::size_t>(label[l])]++] = {i, weight[l]};
