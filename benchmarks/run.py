@@ -87,7 +87,10 @@ def middle(lines: Sequence[Line]) -> Line:
 
 
 def full_round(X: Any, K: int) -> tuple[Work, Any, NaiveBayes, Any]:
-    """Return a round of EM in which every row is summed up anew, its start, model and rows."""
+    """Return a round of EM in which every row is summed up anew, its start, model and rows.
+
+    It runs in as many threads as `engine.kernel_threads` says around it.
+    """
     model = NaiveBayes(Multinomial(1.0).bind(X))
     rows = model.rows(X).fresh()
     rng = np.random.default_rng(1)

@@ -321,7 +321,6 @@ class Bags : public Packed {
         std::copy(total.begin(), total.end(), all);
         if (update) update->finish(parts);
     }
-
 };
 
 }  // namespace
