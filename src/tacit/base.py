@@ -22,7 +22,6 @@ from tacit import em, engine, starts
 from tacit.callbacks import CallbackSupportMixin, Reporter
 from tacit.checkpoints import Keeper
 from tacit.families import Family
-from tacit.families.merged import Merged
 from tacit.fitted import Fitted
 from tacit.labels import Labels
 from tacit.layout import Layout, lay_out
@@ -290,8 +289,7 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
         n_starts = self._n_starts() if drawn else 1
         report = Reporter(self, data, n_starts)
         keeper = Keeper(self, X, labels, weight)
-        d = len(model.family.log_sizes) if isinstance(model.family, Merged) else X.shape[1]
-        saved = keeper.take_up(model, len(labels.classes), d)
+        saved = keeper.take_up(model, len(labels.classes), laid.width(X.shape[1]))
         first, objectives, stopped, interrupted = 1, list[float](), False, False
         best: em.Fit[Params, ClassCounts] | None = None
         if saved is not None:

@@ -130,7 +130,7 @@ def workers(n_jobs: int | None) -> int:
 
 @cache
 def _cores(allowed: int | None, limit: str | None) -> int:
-    """Return how many cores there are: counted once, as files are read for it, unless told anew."""
+    """Return how many cores there are, which files tell: counted anew if what is given changes."""
     return int(cpu_count())
 
 

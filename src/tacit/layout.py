@@ -57,6 +57,11 @@ class Layout:
             chunks[0] = replace(chunks[0], known=self.fixed)
         return chunks
 
+    def width(self, d: int) -> int:
+        """Return how many columns the rounds see of d."""
+        family = self.model.family
+        return len(family.log_sizes) if isinstance(family, Merged) else d
+
     def together(self, responsibilities: Array, weight: Array) -> tuple[Rows, Array]:
         """Return rows to begin with, and their responsibilities, given those of all rows.
 
