@@ -27,10 +27,10 @@ from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
 import tacit
-from tacit.evaluation import Evaluation, cross_validate, folds
-from tacit.labels import encode
-from tacit.views import VIEWS
-from tacit.weighting import TermWeights
+from tacit.data.labels import encode
+from tacit.selection.cross_validation import Evaluation, cross_validate, folds
+from tacit.text.ensemble import VIEWS
+from tacit.text.weighting import TermWeights
 
 try:
     import fasttext

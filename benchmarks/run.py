@@ -33,9 +33,9 @@ import peers
 from peers import Work
 
 import tacit
-from tacit import em, engine
+from tacit import em, kernels
 from tacit.families import Categorical, Multinomial
-from tacit.naivebayes import NaiveBayes
+from tacit.models.naive_bayes import NaiveBayes
 from tacit.text import CountVectorizer
 
 
@@ -89,7 +89,7 @@ def middle(lines: Sequence[Line]) -> Line:
 def full_round(X: Any, K: int) -> tuple[Work, Any, NaiveBayes, Any]:
     """Return a round of EM in which every row is summed up anew, its start, model and rows.
 
-    It runs in as many threads as `engine.kernel_threads` says around it.
+    It runs in as many threads as `kernels.kernel_threads` says around it.
     """
     model = NaiveBayes(Multinomial(1.0).bind(X))
     rows = model.rows(X).fresh()
@@ -163,7 +163,7 @@ def bound(n: int, words: int, tokens: int, K: int, turns: int) -> Iterator[Line]
     X = data.zipf(n, words, tokens)
     work, _, _, rows = full_round(X, K)
     table, packed = rows.memory.table.astype(np.float32), rows.features.packed
-    threads = engine.workers(None)
+    threads = kernels.workers(None)
 
     def limit() -> None:
         packed.gather(table, K, True, threads)
@@ -421,7 +421,7 @@ def main(scale: float = 1.0, turns: int = 9) -> tuple[str, list[Line]]:
     def fits() -> list[Line]:
         return list(supervised(n, words, tokens, many))
 
-    with engine.kernel_threads(None):  # all cores: a fit asks for them once, too
+    with kernels.kernel_threads(None):  # all cores: a fit asks for them once, too
         short = [(rounds(), fits())]
         large_rounds = [
             *em_rounds(10 * n, 2 * words, 12 * tokens, 20, few, large, recipe=False),
@@ -454,7 +454,7 @@ def main(scale: float = 1.0, turns: int = 9) -> tuple[str, list[Line]]:
         "of the three is told, as the machine is not the same all the time. Zipf counts. A peer "
         "that is not installed has no line (`pip install tacit[bench]`, `tacit[bench-torch]`).",
         "",
-        f"{processor()}, {engine.workers(None)} cores; Python {platform.python_version()}, "
+        f"{processor()}, {kernels.workers(None)} cores; Python {platform.python_version()}, "
         f"{versions}. {limits()}.",
         "",
         "| work | against | ratio | goal |",

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tacit import engine
+from tacit import kernels
 
 
 def load(name):
@@ -20,7 +20,7 @@ def load(name):
     return module
 
 
-@pytest.mark.skipif(engine.native() is None, reason="the benchmark measures the native kernels")
+@pytest.mark.skipif(kernels.native() is None, reason="the benchmark measures the native kernels")
 def test_benchmarks_run():
     page, lines = load("run").main(scale=0.01, turns=1)
     assert len(lines) >= 3 + 3 + 1 + 2 + 2 + 8 + 2 + 4 + 1

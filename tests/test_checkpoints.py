@@ -10,8 +10,8 @@ import pytest
 
 import tacit
 from cases import CASES, hide
-from tacit import callbacks
-from tacit.modelfile.container import ModelFileError
+from tacit.estimators import callbacks
+from tacit.io.container import ModelFileError
 
 every_family = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 import tacit
 from tacit.cli import explore, label  # noqa: F401 - they make the commands
 from tacit.cli.talk import app
-from tacit.report import tell
+from tacit.report.facts import tell
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 TACIT = [sys.executable, "-m", "tacit"]
@@ -411,7 +411,7 @@ def test_ctrl_c_keeps_what_was_found(tmp_path):
     path, out = tmp_path / "hard.csv", tmp_path / "out.csv"
     code = (
         "import os, signal\n"
-        "from tacit.callbacks import Watch\n"
+        "from tacit.estimators.callbacks import Watch\n"
         "from tacit.cli import main\n"
         "after = Watch.after_round\n"
         "def press(self, done):\n"
@@ -451,16 +451,16 @@ def test_killed_and_resumed(tmp_path):
     assert call(*options, "-o", whole[0], "--model", whole[1]).exit_code == 0
     code = (
         "import os, signal, sys\n"
-        "import tacit.base\n"
+        "import tacit.estimators.base\n"
         "from tacit.cli import main\n"
-        "tacit.base.EMEstimator.checkpoint_every = 0.0\n"
+        "tacit.estimators.base.EMEstimator.checkpoint_every = 0.0\n"
         "tacit.TableClassifier.__init__.__kwdefaults__['checkpoint_every'] = 0.0\n"
-        "seen = tacit.base.Keeper.save\n"
+        "seen = tacit.estimators.base.Keeper.save\n"
         "def save(self, *state):\n"
         "    seen(self, *state)\n"
         "    if len(state[-1].objectives) > 16:\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "tacit.base.Keeper.save = save\n"
+        "tacit.estimators.base.Keeper.save = save\n"
         "main()\n"
     )
     command = [sys.executable, "-c", code, *map(str, options), "--checkpoint", state]

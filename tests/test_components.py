@@ -11,8 +11,8 @@ from sklearn.base import clone
 
 import tacit
 from modelfiles import GOLDEN
-from tacit import trials
-from tacit.components import joined
+from tacit.estimators.components import joined
+from tacit.frames import candidates as trials
 
 RNG = np.random.default_rng(0)
 # Two classes, of which one lies on both sides of the other.

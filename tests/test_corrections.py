@@ -13,10 +13,12 @@ from sklearn.linear_model import LogisticRegression
 
 import tacit
 from modelfiles import pack, unpack
-from tacit import corrections, engine
-from tacit.corrections import learn
-from tacit.judging import Judged, Weighed
-from tacit.report import describe, tell
+from tacit import kernels
+from tacit.kernels import parallel
+from tacit.report.facts import describe, tell
+from tacit.selection import residual as corrections
+from tacit.selection.candidates import Judged, Weighed
+from tacit.selection.residual import learn
 
 
 def rows(n, d, K=3, seed=0):
@@ -72,8 +74,8 @@ def test_threads_change_no_bit(d, monkeypatch):
     even = Weighed.of(np.ones(1), np.full((200, 3), 1 / 3), judged.truth, np.ones(200))
     found = []
     for threads in (1, 3):
-        monkeypatch.setattr(engine, "LEAST_WORK", 1)
-        with engine.one_blas_thread(), engine.kernel_threads(threads):
+        monkeypatch.setattr(parallel, "LEAST_WORK", 1)
+        with kernels.one_blas_thread(), kernels.kernel_threads(threads):
             logs, (weighed,) = learn(X, judged, even)
         found.append((logs, weighed.posterior))
     assert all(np.array_equal(a, b) for a, b in zip(*found, strict=True))
@@ -163,7 +165,7 @@ def test_cells_by_hand(fitted):
 def test_rows_come_in_parts_with_the_same_bits(fitted, monkeypatch):
     X, _, model = fitted
     whole = model.predict_proba(X)
-    monkeypatch.setattr("tacit.rows.CHUNK", 7)
+    monkeypatch.setattr("tacit.data.rows.CHUNK", 7)
     assert np.array_equal(model.predict_proba(X), whole)
 
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit import documents, engine
-from tacit.text import CountVectorizer
+from tacit import kernels
+from tacit.text import CountVectorizer, documents
 
 TEXTS = [
     "The cat sat on the mat; the CAT's mat_2 was flat.",
@@ -165,7 +165,7 @@ def broken(values, offsets, kind):
 
 def not_utf8(text):
     """Return what is said of a text that is not UTF-8: the kernel names it, Python the byte."""
-    return f"text {text} is not valid UTF-8" if engine.native() else "codec can't decode"
+    return f"text {text} is not valid UTF-8" if kernels.native() else "codec can't decode"
 
 
 @pytest.mark.parametrize(

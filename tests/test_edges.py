@@ -26,7 +26,7 @@ from robust import (
     wrong,
 )
 from tacit import GaussianNB, MultinomialNB
-from tacit.engine import one_blas_thread
+from tacit.kernels import one_blas_thread
 
 
 @few_rounds

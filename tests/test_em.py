@@ -18,7 +18,7 @@ from cases import CASES, K, hide
 from hmm import HMM, random_params
 from tacit import em
 from tacit.families import Bernoulli
-from tacit.naivebayes import NaiveBayes
+from tacit.models.naive_bayes import NaiveBayes
 
 every_family = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 

@@ -19,7 +19,7 @@ import tacit
 from cases import CASES, K, hide
 from tacit import em
 from tacit.families import Bernoulli, Categorical, Gaussian, Multinomial
-from tacit.naivebayes import NaiveBayes
+from tacit.models.naive_bayes import NaiveBayes
 
 every_family = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
@@ -260,7 +260,7 @@ class TestMetamorphic:
         X, y = case.data(seed=7, n=120, missing=missing)
         y = hide(y, 0.6)
         whole = fit(case, X, y)
-        monkeypatch.setattr("tacit.rows.CHUNK", 7)
+        monkeypatch.setattr("tacit.data.rows.CHUNK", 7)
         same(whole, fit(case, X, y), X)
         a, b = fit(case, X, y), case.classifier(n_jobs=2).fit(X, y)
         np.testing.assert_array_equal(a.predict_joint_log_proba(X), b.predict_joint_log_proba(X))

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tacit.files import replaced
+from tacit.io.files import replaced
 
 
 def test_failure_leaves_the_old_file(tmp_path):
@@ -44,7 +44,7 @@ def test_killed_at_any_moment(tmp_path):
     target.write_bytes(b"x" * 100)
     code = (
         "import itertools, sys\n"
-        "from tacit.files import replaced\n"
+        "from tacit.io.files import replaced\n"
         "for i in itertools.count():\n"
         "    with replaced(sys.argv[1]) as file:\n"
         "        for _ in range(50):\n"

@@ -10,9 +10,10 @@ from sklearn.base import clone
 
 import tacit
 from modelfiles import pack, unpack
-from tacit import settling, trials
-from tacit.evaluation import folds
-from tacit.report import describe, tell
+from tacit.frames import candidates as trials
+from tacit.frames import selection as settling
+from tacit.report.facts import describe, tell
+from tacit.selection.cross_validation import folds
 
 
 def table(n=600, seed=0):
@@ -117,7 +118,7 @@ def test_files_whose_groups_do_not_fit_are_refused(fitted, tmp_path):
 def test_many_rows_come_in_parts(fitted, monkeypatch):
     X, _, model = fitted
     whole = model.predict_proba(X)
-    monkeypatch.setattr("tacit.rows.CHUNK", 7)
+    monkeypatch.setattr("tacit.data.rows.CHUNK", 7)
     np.testing.assert_array_equal(model.predict_proba(X), whole)
 
 

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import tacit
-from tacit import _native, engine
+from tacit import _native, kernels
 from tacit.families import Categorical
-from tacit.naivebayes import NaiveBayes
+from tacit.kernels import parallel
+from tacit.models.naive_bayes import NaiveBayes
 from tacit.numerics import expected_log, log, normalize, ratio
 
 
@@ -33,15 +34,15 @@ def test_sparse_products(seed, rows, columns, classes, density, index, value):
     X = X.astype(value)
     X.indptr, X.indices = X.indptr.astype(index), X.indices.astype(index)
     dense = rng.normal(size=(columns, classes))
-    with engine.kernel_threads(1):
-        one = engine.multiply(X, dense)
+    with kernels.kernel_threads(1):
+        one = kernels.multiply(X, dense)
     np.testing.assert_allclose(one, X @ dense, rtol=1e-12, atol=1e-12)
     for threads in (2, 3, 7):
-        with engine.kernel_threads(threads):
-            np.testing.assert_array_equal(engine.multiply(X, dense), one)
+        with kernels.kernel_threads(threads):
+            np.testing.assert_array_equal(kernels.multiply(X, dense), one)
     labels = sparse.csr_array((rng.random((rows, classes)) < 0.3) * rng.random((rows, classes)))
     expected = (labels.T @ X).toarray()
-    counts, totals = engine.tally(labels, X)
+    counts, totals = kernels.tally(labels, X)
     np.testing.assert_allclose(counts, expected, rtol=1e-12, atol=1e-6)
     np.testing.assert_allclose(totals, expected.sum(axis=1), rtol=1e-12, atol=1e-6)
 
@@ -53,8 +54,8 @@ def test_sums_by_label_of_many_tasks():
     labels = sparse.csr_array((rng.random((12_000, 3)) < 0.7) * rng.random((12_000, 3)))
     expected, found = (labels.T @ X).toarray(), []
     for threads in (1, 2, 5):
-        with engine.kernel_threads(threads):
-            found.append(engine.tally(labels, X))
+        with kernels.kernel_threads(threads):
+            found.append(kernels.tally(labels, X))
     np.testing.assert_allclose(found[0][0], expected, rtol=1e-12)
     np.testing.assert_allclose(found[0][1], expected.sum(axis=1), rtol=1e-12)
     for other in found[1:]:
@@ -71,7 +72,7 @@ def test_rows_of_categories_in_many_parts(rows, levels, classes, monkeypatch):
     chunk, found = model.rows(X), []
     params = model.start(chunk, rng.dirichlet(np.ones(classes), rows))
     for threads in (1, 2, 5):
-        with engine.kernel_threads(threads):
+        with kernels.kernel_threads(threads):
             found.append(model.expect(params, chunk))
     for other in found[1:]:
         assert other.log_likelihood == found[0].log_likelihood
@@ -90,7 +91,7 @@ def test_posteriors(shape, monkeypatch):
     joint[1::5] = -np.inf
     native = normalize(joint)
     for threads in (2, 5):
-        with engine.kernel_threads(threads):
+        with kernels.kernel_threads(threads):
             for a, b in zip(normalize(joint), native, strict=True):
                 np.testing.assert_array_equal(a, b)
     monkeypatch.setenv("TACIT_ENGINE", "numpy")
@@ -102,7 +103,7 @@ def test_what_is_not_finite_stays_where_it_is():
     """-inf in one line of a table touches the rows that use it, and no padding."""
     X = sparse.csr_array([[1.0, 0.0], [0.0, 1.0]])
     table = np.array([[0.0, 1.0, 2.0], [-np.inf, 0.0, 3.0]])
-    np.testing.assert_array_equal(engine.multiply(X, table), table)
+    np.testing.assert_array_equal(kernels.multiply(X, table), table)
 
 
 def test_kernels_check_what_they_are_given():
@@ -186,27 +187,27 @@ def test_indices_out_of_range_do_not_reach_the_kernels():
 
 def test_cores_are_counted_only_where_there_is_much_to_do(monkeypatch):
     asked = []
-    monkeypatch.setattr(engine, "workers", lambda n_jobs: asked.append(n_jobs) or 2)
+    monkeypatch.setattr(parallel, "workers", lambda n_jobs: asked.append(n_jobs) or 2)
     X, y = sparse.csr_array(np.eye(4)), [0, 1, 0, 1]
     tacit.MultinomialNB().fit(X, y).predict(X)
     assert asked == []
-    with engine.kernel_threads(None):
-        assert engine.threads(10**9) == engine.threads(10**9) == 2
+    with kernels.kernel_threads(None):
+        assert kernels.threads(10**9) == kernels.threads(10**9) == 2
     assert asked == [None]
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores cannot be taken away here")
 def test_cores_are_counted_anew_when_some_are_taken_away(monkeypatch):
     before = os.sched_getaffinity(0)
-    engine.workers(None)
+    kernels.workers(None)
     try:
         os.sched_setaffinity(0, {min(before)})
-        assert engine.workers(None) == engine.workers(-1) == 1
+        assert kernels.workers(None) == kernels.workers(-1) == 1
     finally:
         os.sched_setaffinity(0, before)
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")  # joblib's
-    assert engine.workers(None) == 1
-    assert engine.workers(3) == 3
+    assert kernels.workers(None) == 1
+    assert kernels.workers(3) == 3
 
 
 def test_no_threads_are_an_error_even_where_none_is_needed():

@@ -22,7 +22,7 @@ import tacit
 from cases import CASES, K, hide
 from modelfiles import GOLDEN, at, is_read_or_refused, pack, places, unpack
 from robust import every_family, few_rounds
-from tacit.modelfile.records import decode, encode, plain
+from tacit.io.records import decode, encode, plain
 from tacit.modelfile.registry import RECORDS, of_parameters
 from tacit.text import CountVectorizer
 
@@ -271,7 +271,7 @@ def test_golden_files_are_read(path):
 
 def test_there_is_a_golden_file_of_every_estimator():
     names = {path.stem.split("-")[1] for path in GOLDEN}
-    ours = tacit.base.EMEstimator, tacit.TextClassifier
+    ours = tacit.estimators.base.EMEstimator, tacit.TextClassifier
     saved = {name for name, record in RECORDS.items() if issubclass(record.type, ours)}
     assert names | {"Alike"} == saved  # which is in files of tables, as alike-TableClassifier
 

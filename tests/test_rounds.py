@@ -16,15 +16,18 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import tacit
-from tacit import codes, em, engine, families, memory
+from tacit import em, families, kernels
+from tacit.data import categorical as codes
+from tacit.data import memory
+from tacit.data.labels import Labels, encode
+from tacit.data.rows import Joined, Rows
 from tacit.families import Bernoulli, Categorical, Gaussian, Mixed, Multinomial
 from tacit.families.mixed import Part
-from tacit.labels import Labels, encode
-from tacit.layout import count_known, select
-from tacit.naivebayes import ClassCounts, NaiveBayes
-from tacit.rows import Joined, Rows
+from tacit.kernels import parallel
+from tacit.models.naive_bayes import ClassCounts, NaiveBayes
+from tacit.models.split import count_known, select
 
-pytestmark = pytest.mark.skipif(engine.native() is None, reason="there are no kernels to compare")
+pytestmark = pytest.mark.skipif(kernels.native() is None, reason="there are no kernels to compare")
 
 
 @contextmanager
@@ -73,8 +76,8 @@ def in_threads(model, start, rows):
     """Return what one round expects, the same for any number of threads."""
     found = [model.expect(start, rows)]
     for threads in (2, 5):
-        with engine.kernel_threads(threads), pytest.MonkeyPatch.context() as patch:
-            patch.setattr(engine, "LEAST_WORK", 1)
+        with kernels.kernel_threads(threads), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(parallel, "LEAST_WORK", 1)
             found.append(model.expect(start, rows))
     for other in found[1:]:
         assert other.log_likelihood == found[0].log_likelihood
@@ -349,13 +352,13 @@ def test_columns_that_changed_are_all_that_is_looked_at(alpha, monkeypatch):
 
 
 def test_settled_rounds_have_the_same_bits_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(engine, "LEAST_WORK", 1)
+    monkeypatch.setattr(parallel, "LEAST_WORK", 1)
     X, start = settling()
     model = NaiveBayes(Multinomial(1.0).bind(X))
     found = []
     for threads in (1, 2, 5):
         rows = model.rows(X).fresh()
-        with single(True), engine.kernel_threads(threads):
+        with single(True), kernels.kernel_threads(threads):
             found.append(em.fit(model, [rows], model.start(rows, start), max_iter=15, tol=0.0))
         assert rows.memory.expected is not None
     for other in found[1:]:
@@ -444,7 +447,7 @@ def test_counts_that_somebody_holds_stay_as_they_are():
         em.fit(model, [rows], model.start(rows, start), max_iter=14, tol=0.0, callback=hold)
     for view, copy in zip(held, copies, strict=True):
         np.testing.assert_array_equal(view, copy)
-    rooms = engine.native().Rooms(3, 2)
+    rooms = kernels.native().Rooms(3, 2)
     table, before = rooms.take(1)
     assert (table.shape, before) == ((3, 2), -1)
     table[:] = 7.0
@@ -471,7 +474,7 @@ def test_equal_rows_are_merged_without_a_difference():
     for make in tacit.BernoulliMixture, tacit.CategoricalMixture:
         fits = [make(2, init=start, tol=1e-9, max_iter=5000).fit(X, sample_weight=weight)]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(engine, "distinct", lambda rows: None)
+            patch.setattr(kernels, "distinct", lambda rows: None)
             fits.append(make(2, init=start, tol=1e-9, max_iter=5000).fit(X, sample_weight=weight))
         assert fits[0].n_iter_ == fits[1].n_iter_
         assert fits[0].objective_ == pytest.approx(fits[1].objective_, rel=1e-12)
@@ -524,11 +527,11 @@ def test_equal_words_are_merged_without_a_difference(settings, rounded, tmp_path
 
 def test_words_are_merged_only_if_they_stay_equal():
     X = sparse.csr_array(np.array([[1.0, 1, 2, 0, 0, 1], [0, 0, 0, 0, 0, 1]]))
-    kernels = engine.native()
-    which, kinds = kernels.alike(*engine.arrays(X), 6)
+    native = kernels.native()
+    which, kinds = native.alike(*kernels.csr_arrays(X), 6)
     assert which.tolist() == [0, 0, 1, 2, 2, 3]
     assert kinds == 4
-    assert kernels.alike(*engine.arrays(X[:, [0, 1, 2, 3, 5]]), 5) is None  # too few are equal
+    assert native.alike(*kernels.csr_arrays(X[:, [0, 1, 2, 3, 5]]), 5) is None  # too few are equal
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(families.merged, "LEAST", 0)
         for alpha, found in ([1, 1, 3, 2, 2, 1], True), ([1, 2, 3, 2, 2, 1], False):

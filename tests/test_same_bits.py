@@ -15,7 +15,7 @@ from sklearn.base import clone
 import tacit
 from cases import K, hide, mixed_parts
 from robust import NAN, X, every_family, every_sparse, few_rounds, same_bits, wrong
-from tacit import BernoulliNB, GaussianNB, MixedNB, MultinomialNB, engine
+from tacit import BernoulliNB, GaussianNB, MixedNB, MultinomialNB, kernels
 
 
 @few_rounds
@@ -136,12 +136,12 @@ def test_kernels_agree_with_numpy(case, monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="Linux says what runs where")
 def test_threads_leave_their_maker_where_it_may_run():
     """Threads once were put on other cores, and a slip pinned whoever asked for them."""
-    kernels, a = engine.native(), np.ones(1 << 17)
-    if kernels is None:
+    native, a = kernels.native(), np.ones(1 << 17)
+    if native is None:
         pytest.skip("NumPy has no threads of ours")
     before, out = os.sched_getaffinity(0), np.empty(1 << 17)
     for _ in range(1000):
-        kernels.add(a, a, out, 4)  # more than there are cores: some end before it is their turn
+        native.add(a, a, out, 4)  # more than there are cores: some end before it is their turn
     assert os.sched_getaffinity(0) == before
 
 
@@ -199,7 +199,7 @@ raise SystemExit(waits or any(wrong))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
 def test_threads_of_several_callers_and_of_forked_children():
     """Helpers serve whoever asks, and a child, which has none of its parent's, makes its own."""
-    if engine.native() is None:
+    if kernels.native() is None:
         pytest.skip("NumPy has no threads of ours")
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKS]
     assert subprocess.run(command, timeout=60).returncode == 0

@@ -28,9 +28,10 @@ from tacit import (
     TextClassifier,
     load,
 )
-from tacit.cells import Cells, is_missing
-from tacit.columns import CellError, Column, columns_of, cut, infer
+from tacit.data.missing import is_missing
 from tacit.families import Gaussian
+from tacit.frames.columns import CellError, Column, columns_of, cut, infer
+from tacit.frames.values import Cells
 from tacit.text import CountVectorizer
 
 TABLE = {

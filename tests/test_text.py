@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.feature_extraction import text as of_sklearn
 
-from tacit import engine, text
-from tacit.text import CountVectorizer
+from tacit import kernels
+from tacit.text import CountVectorizer, vectorizer
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -158,7 +158,7 @@ def test_it_is_an_estimator():
     assert set(ours.get_params()) == names
 
 
-@pytest.mark.skipif(engine.native() is None, reason="there are no kernels")
+@pytest.mark.skipif(kernels.native() is None, reason="there are no kernels")
 def test_what_is_counted_natively(monkeypatch):
     def fail(*_):
         raise AssertionError("scikit-learn was asked")
@@ -175,4 +175,4 @@ def test_what_is_counted_natively(monkeypatch):
 
 @pytest.mark.parametrize("pattern", [r"\w", r"\w\w\w+", r"\b[a-zA-Z]+", r"\w{0,}", r"\w+?"])
 def test_patterns_that_are_left_to_re(pattern):
-    assert text.pattern_of(pattern) is None
+    assert vectorizer.pattern_of(pattern) is None

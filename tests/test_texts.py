@@ -14,10 +14,11 @@ from sklearn.model_selection import cross_val_score
 
 import tacit
 from modelfiles import pack, unpack
-from tacit import TextClassifier, engine, pooling
-from tacit.evaluation import Evaluation
-from tacit.judging import Judged, Weighed
+from tacit import TextClassifier, kernels
 from tacit.modelfile import ModelFileError
+from tacit.selection import stacking as pooling
+from tacit.selection.candidates import Judged, Weighed
+from tacit.selection.cross_validation import Evaluation
 from tacit.text import CountVectorizer
 from tacit.tuning import SemiSupervisedSplit
 
@@ -289,11 +290,11 @@ def test_parameters_are_checked():
         TextClassifier().fit(texts)
 
 
-@pytest.mark.skipif(engine.native() is None, reason="compares the kernels with NumPy")
+@pytest.mark.skipif(kernels.native() is None, reason="compares the kernels with NumPy")
 def test_without_kernels_it_is_the_same(monkeypatch):
     texts, y = corpus(80)
     expected = TextClassifier().fit(texts, some(y, 4)).predict_proba(texts)
-    monkeypatch.setattr(engine, "native", lambda: None)
+    monkeypatch.setattr(kernels, "native", lambda: None)
     found = TextClassifier().fit(texts, some(y, 4)).predict_proba(texts)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 

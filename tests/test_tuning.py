@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 from tacit import GaussianNB, MultinomialNB, TableClassifier
-from tacit.labels import encode
+from tacit.data.labels import encode
 from tacit.tuning import LearningCurve, SemiSupervisedSplit, learning_curve
 
 RNG = np.random.default_rng(5)

@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.feature_selection import mutual_info_classif
 
-from tacit.weighting import TermWeights, telling
+from tacit.text.weighting import TermWeights, telling
 
 
 def counts(seed=0, n=60, d=40):

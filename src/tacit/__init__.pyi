@@ -1,5 +1,5 @@
 from . import em, families
-from .classifiers import (
+from .estimators.classifiers import (
     BernoulliNB,
     CategoricalNB,
     GaussianDiscriminant,
@@ -7,17 +7,17 @@ from .classifiers import (
     MixedNB,
     MultinomialNB,
 )
-from .mixtures import (
+from .estimators.mixtures import (
     BernoulliMixture,
     CategoricalMixture,
     GaussianMixture,
     MixedMixture,
     MultinomialMixture,
-    TableMixture,
 )
+from .frames.classifier import TableClassifier
+from .frames.mixture import TableMixture
 from .modelfile import ModelFileError, load
-from .tableclassifier import TableClassifier
-from .texts import TextClassifier
+from .text.classifier import TextClassifier
 
 __all__ = [
     "BernoulliMixture",

@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
-from tacit import engine
+from tacit import engine, kernels
 
 __all__ = [
     "AscentError",
@@ -55,7 +55,7 @@ class Sums:
 
 def _add(a: Any, b: Any) -> Any:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return engine.add(a, b)
+        return kernels.add(a, b)
     return tuple(map(_add, a, b)) if isinstance(a, tuple) else a + b
 
 
@@ -360,7 +360,7 @@ def q(
     Examples
     --------
     >>> from tacit.families import Bernoulli
-    >>> from tacit.naivebayes import NaiveBayes
+    >>> from tacit.models.naive_bayes import NaiveBayes
     >>> model = NaiveBayes(Bernoulli(alpha=0.0))
     >>> rows = model.rows([[1, 0], [0, 1], [1, 1]])
     >>> old = model.start(rows, [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
@@ -382,7 +382,7 @@ def lower_bound(
     Examples
     --------
     >>> from tacit.families import Bernoulli
-    >>> from tacit.naivebayes import NaiveBayes
+    >>> from tacit.models.naive_bayes import NaiveBayes
     >>> model = NaiveBayes(Bernoulli(alpha=0.0))
     >>> rows = model.rows([[1, 0], [0, 1], [1, 1]])
     >>> old = model.start(rows, [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])

@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.special import entr
 
-from tacit import engine
+from tacit import kernels
 
 __all__ = [
     "SINGLE_FROM",
@@ -18,6 +19,8 @@ __all__ = [
     "expected_log",
     "log",
     "log_normalize",
+    "log_of_parts",
+    "mean_of_parts",
     "normalize",
     "ratio",
     "times",
@@ -68,7 +71,7 @@ def dot(X: Any, log_p: Array) -> Array:
     array([[ -2.],
            [-inf]])
     """
-    kernel = sparse.issparse(X) and engine.native() is not None  # it visits what is stored alone
+    kernel = sparse.issparse(X) and kernels.native() is not None  # it visits what is stored alone
     if kernel or log_p.min(initial=0.0) > -np.inf:
         return times(X, log_p.T)
     impossible = np.isneginf(log_p)
@@ -85,7 +88,7 @@ def times(X: Any, table: Array) -> Array:
     >>> times(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]))
     array([[11.]])
     """
-    return np.asarray(engine.multiply(X, table) if sparse.issparse(X) else X @ table)
+    return np.asarray(kernels.multiply(X, table) if sparse.issparse(X) else X @ table)
 
 
 def column_sums(weights: Any) -> Array:
@@ -134,10 +137,10 @@ def normalize(log_joint: Array) -> tuple[Array, Array]:
     >>> responsibilities.round(12), np.exp(log_p).round(12)
     (array([[0.25, 0.75]]), array([0.4]))
     """
-    kernels = engine.native()
-    if kernels is not None:
+    native = kernels.native()
+    if native is not None:
         posterior, log_p = np.array(log_joint, order="C"), np.empty(len(log_joint))
-        kernels.normalize(posterior, log_p, False, engine.threads(8 * posterior.size))
+        native.normalize(posterior, log_p, False, kernels.threads(8 * posterior.size))
         return posterior, log_p
     top = log_joint.max(axis=1)
     impossible = np.isneginf(top)
@@ -159,10 +162,39 @@ def log_normalize(log_joint: Array) -> tuple[Array, Array]:
     >>> np.exp(log_posterior).round(12)
     array([[0.25, 0.75]])
     """
-    kernels = engine.native()
-    if kernels is not None:
+    native = kernels.native()
+    if native is not None:
         log_posterior, log_p = np.ascontiguousarray(log_joint), np.empty(len(log_joint))
-        kernels.normalize(log_posterior, log_p, True, engine.threads(8 * log_posterior.size))
+        native.normalize(log_posterior, log_p, True, kernels.threads(8 * log_posterior.size))
         return log_posterior, log_p
     log_p = normalize(log_joint)[1]
     return log_joint - np.where(np.isneginf(log_p), 0.0, log_p)[:, None], log_p
+
+
+def mean_of_parts(logs: Array, within: Array) -> Array:
+    """Return means over the components of each class, of `logs` of shape (..., K M).
+
+    `within` is p(component | class), of shape (K, M), and 0 · -inf = 0.
+
+    Examples
+    --------
+    >>> mean_of_parts(np.array([-1.0, -3.0, -2.0, -np.inf]), np.array([[0.5, 0.5], [1.0, 0.0]]))
+    array([-2., -2.])
+    """
+    each = logs.reshape(*logs.shape[:-1], *within.shape)
+    parts = np.multiply(within, each, out=np.zeros(each.shape), where=within > 0)
+    return np.asarray(parts.sum(axis=-1))
+
+
+def log_of_parts(log_prior: Array, within: Array) -> Array:
+    """Return what is said of each class before a row is seen, so that what its cells say adds up.
+
+    log sum_m p_m is the mean of log p_m by w = p / sum p, and the entropy of w. So the log p of a
+    class is the sum of such means: of the cells, and this one, of the prior, with the entropy.
+
+    Examples
+    --------
+    >>> log_of_parts(np.log([0.2, 0.2, 0.6, 1e-300]), np.array([[0.5, 0.5], [1.0, 0.0]]))
+    array([-0.91629073, -0.51082562])
+    """
+    return np.asarray(mean_of_parts(log_prior, within) + entr(within).sum(axis=1))

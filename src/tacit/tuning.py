@@ -1,7 +1,8 @@
 """How good a model is where labels are few: splits for cross-validation, and learning curves.
 
 Rows without a label take part in every fit, as in use; only rows that have one can be judged. What
-`tacit.evaluation` does for the estimators, this does for scikit-learn's tools and for people.
+`tacit.selection.cross_validation` does for the estimators, this does for scikit-learn's tools and
+for people.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
 
-from tacit.evaluation import Evaluation, folds
-from tacit.labels import encode
+from tacit.data.labels import encode
 from tacit.numerics import Array
+from tacit.selection.cross_validation import Evaluation, folds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import tacit
-from tacit.modelfile.container import FORMAT
+from tacit.io.container import FORMAT
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit import TableClassifier, TableMixture, load, tables
-from tacit.cells import Cells, is_missing
 from tacit.cli.talk import UsageError
-from tacit.columns import CellError
-from tacit.files import check_target
+from tacit.data.missing import is_missing
+from tacit.frames.columns import CellError
+from tacit.frames.values import Cells
+from tacit.io.files import check_target
 
 __all__ = [
     "Labelled",

@@ -30,9 +30,9 @@ from tacit.cli.options import (
     Threads,
 )
 from tacit.cli.talk import UsageError, as_text, command, fitted, report
-from tacit.columns import columns_of, infer
-from tacit.report import beside_facts, columns_facts, describe, marks_facts, tell, text_facts
-from tacit.text import CountVectorizer
+from tacit.frames.columns import columns_of, infer
+from tacit.report.facts import beside_facts, columns_facts, describe, marks_facts, tell, text_facts
+from tacit.text.vectorizer import CountVectorizer
 
 __all__ = ["cluster", "demo", "explain", "inspect", "sample"]
 
@@ -220,6 +220,6 @@ def demo(
     debug: Debug = False,
 ) -> None:
     """Show it on texts that every Python has: tell from few labels what docstrings are about."""
-    from tacit.demo import run
+    from tacit.cli.demo import run
 
     run(labels, seed, output)

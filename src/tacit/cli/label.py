@@ -45,10 +45,10 @@ from tacit.cli.options import (
     Words,
 )
 from tacit.cli.talk import command, fitted, report
-from tacit.evaluation import cross_validate, judge_alone
-from tacit.files import check_target
-from tacit.labels import encode
-from tacit.report import columns_facts, describe, evaluation_facts
+from tacit.data.labels import encode
+from tacit.io.files import check_target
+from tacit.report.facts import columns_facts, describe, evaluation_facts
+from tacit.selection.cross_validation import cross_validate, judge_alone
 
 __all__ = ["evaluate", "fill", "fit", "predict"]
 

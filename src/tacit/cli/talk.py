@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tacit.report import tell
+from tacit.report.facts import tell
 
 __all__ = ["UsageError", "app", "as_text", "command", "fitted", "report", "say"]
 

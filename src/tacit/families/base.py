@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tacit.engine import Wanted
+from tacit.data.rows import Rows
+from tacit.kernels import Wanted
 from tacit.numerics import Array, expected_log
-from tacit.rows import Rows
 
 __all__ = [
     "Expected",
@@ -97,7 +97,7 @@ class Family(ABC):
         """Return what is wanted of the rows of a matrix, and log p(x); None if there is no kernel.
 
         The matrix has not been encoded, nor its numbers checked: that is done on the way, and None
-        is returned if anything is unusual. (`tacit.naivebayes.NaiveBayes.look` is the oracle.)
+        is returned if anything is unusual. (`NaiveBayes.look` is the oracle.)
         """
         return None
 
@@ -111,7 +111,7 @@ class Family(ABC):
     def expect(self, params: Any, rows: Rows, log_prior: Array, hard: bool) -> Expected | None:
         """Score, normalise and count in one go, if there is a kernel for it; else return None.
 
-        The class prior is `log_prior`. (`tacit.naivebayes.NaiveBayes.expect` is the oracle.)
+        The class prior is `log_prior`. (`NaiveBayes.expect` is the oracle.)
         """
         return None
 

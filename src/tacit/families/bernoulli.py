@@ -11,14 +11,14 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.preprocessing import binarize
 
-from tacit import engine
-from tacit.bags import Bags, bags, by_column
+from tacit import kernels
+from tacit.data.memory import Smoothing
+from tacit.data.rows import Cells, Rows, cells
+from tacit.data.sparse import Bags, bags, by_column
 from tacit.em import Sums
 from tacit.families.base import ROUNDING, Expected, check_array, check_is, check_shares
 from tacit.families.linear import Linear, Logs, Ratios
-from tacit.memory import Smoothing
 from tacit.numerics import Array, column_sums, dot, expected_log, log, ratio, times
-from tacit.rows import Cells, Rows, cells
 
 __all__ = ["Bernoulli"]
 
@@ -51,9 +51,9 @@ class Params(Ratios):
     @cached_property
     def logs(self) -> Logs:
         """The smoothed ratios of counts, C (3), H, W (14); 1/2 where nothing was seen."""
-        kernels, (K, d) = engine.native(), self.counts.shape
+        native, (K, d) = kernels.native(), self.counts.shape
         given = self.given_zeros
-        if kernels is None:
+        if native is None:
             zeros = _rest(self.counts, self.seen) if given is None else given
             totals = self.counts + zeros + 2.0 * self.alpha
             p = ratio(self.counts + self.alpha, totals, 0.5)
@@ -61,8 +61,8 @@ class Params(Ratios):
         tables = np.empty((d, K)), np.empty((d, K))
         pieces = self.counts.T, None if given is None else by_column(given)
         seen, alpha = np.ascontiguousarray(self.seen[:, 0]), np.atleast_1d(self.alpha)
-        threads = engine.threads(32 * K * d)
-        found = kernels.log_odds(*pieces, seen, alpha, *tables, threads)
+        threads = kernels.threads(32 * K * d)
+        found = native.log_odds(*pieces, seen, alpha, *tables, threads)
         return Logs(tables[0].T, tables[1].T, *found)
 
     @property
@@ -114,7 +114,7 @@ class Counts(Sums):
 
     def __add__(self, other: Self) -> Self:
         given = self.given_zeros is not None or other.given_zeros is not None
-        ones = engine.add(self.ones, other.ones)
+        ones = kernels.add(self.ones, other.ones)
         return replace(
             self,
             ones=ones,
@@ -159,7 +159,7 @@ class Bernoulli(Linear):
     def _keeps_all(self, data: Any) -> bool:
         """Return whether every entry that is stored is 1."""
         assert self.binarize is not None
-        found = engine.scan(data)
+        found = kernels.scan(data)
         positive = self.binarize == 0 and found.least >= 0 and found.full
         return self.binarize >= 0 and (positive or bool((data > self.binarize).all()))
 
@@ -184,13 +184,13 @@ class Bernoulli(Linear):
         return scores
 
     def look(
-        self, params: Params, X: Any, log_prior: Array, wanted: engine.Wanted
+        self, params: Params, X: Any, log_prior: Array, wanted: kernels.Wanted
     ) -> tuple[Array, Array] | None:
         """Score sparse rows as they come, if all that is stored is 1."""
         if not sparse.issparse(X) or self.binarize != 0 or np.isinf(params.all_absent).any():
             return None
         constants = log_prior + params.all_absent
-        return engine.score(X, params.log_odds.T, constants, wanted, ones=True)
+        return kernels.score(X, params.log_odds.T, constants, wanted, ones=True)
 
     def count(self, features: Cells | Bags, weights: Any, params: Params | None = None) -> Counts:
         """Sum the weights of ones and of zeros: the numerators of W (20), H, C Fig. 1."""
@@ -215,7 +215,7 @@ class Bernoulli(Linear):
         features = rows.features
         if not isinstance(features, Cells):
             return super().expect(params, rows, log_prior, hard)
-        if engine.native() is None or features.values.shape[1] > MOST_BITS:
+        if kernels.native() is None or features.values.shape[1] > MOST_BITS:
             return None
         assert isinstance(params, Params)
         K, d = params.counts.shape

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tacit import engine
-from tacit.codes import Codes
+from tacit import kernels
+from tacit.data.categorical import Codes
+from tacit.data.rows import Rows
 from tacit.em import Sums
 from tacit.families.base import (
     ROUNDING,
@@ -24,7 +25,6 @@ from tacit.families.base import (
     is_labelled,
 )
 from tacit.numerics import Array, expected_log, log, ratio
-from tacit.rows import Rows
 
 __all__ = ["Categorical"]
 
@@ -141,10 +141,10 @@ class Categorical(Smoothed):
     def encode(self, X: Any) -> Codes:
         """Turn categories into places in the tables; -1 is missing."""
         starts = np.append(self._offsets(), sum(self.sizes))
-        kernels = engine.native()
-        if kernels is not None and _whole(X):
+        native = kernels.native()
+        if native is not None and _whole(X):
             shifted = np.empty(X.shape, np.int32)
-            if not kernels.shift_codes(X, starts, shifted, engine.threads(X.size)):
+            if not native.shift_codes(X, starts, shifted, kernels.threads(X.size)):
                 return Codes(shifted, starts)
         codes = _check_codes(X, warn=True)
         unknown = codes >= np.array(self.sizes)
@@ -159,7 +159,7 @@ class Categorical(Smoothed):
 
     def score(self, params: Params, features: Codes, fitting: bool = False) -> Array:
         """Return sum_j log p_j(x_j | y)."""
-        codes, native = features.values, engine.native()
+        codes, native = features.values, kernels.native()
         scores = np.zeros((len(codes), params.said.shape[1]))
         if native is not None:
             native.gather(codes, params.said, scores)
@@ -170,11 +170,11 @@ class Categorical(Smoothed):
 
     def count(self, features: Codes, weights: Any, params: Params | None = None) -> Counts:
         """Sum weights by category and class: C Fig. 1 and L, for v_j values."""
-        codes, native = features.values, engine.native()
+        codes, native = features.values, kernels.native()
         counts = np.zeros((sum(self.sizes), weights.shape[1]))
         if native is not None and is_labelled(weights):
             labels = weights.indices.astype(np.int64)
-            native.tally_codes(codes, labels, weights.data, counts, engine.threads(codes.size))
+            native.tally_codes(codes, labels, weights.data, counts, kernels.threads(codes.size))
             return Counts(counts)
         weights = weights.toarray() if sparse.issparse(weights) else weights
         if native is not None:
@@ -187,7 +187,7 @@ class Categorical(Smoothed):
     def expect(self, params: Params, rows: Rows, log_prior: Array, hard: bool) -> Expected | None:
         """Score, normalise and count in one pass of the kernels."""
         features = rows.features
-        if engine.native() is None or not isinstance(features, Codes):
+        if kernels.native() is None or not isinstance(features, Codes):
             return None
         log_likelihood, classes, counts = features.expect(params.said, rows, log_prior, hard)
         rounding = ROUNDING * float(classes.sum()) if features.is_single(len(classes)) else 0.0
@@ -281,9 +281,9 @@ def _whole(X: Any) -> bool:
 
 def _tops(X: Any) -> npt.NDArray[np.int64]:
     """Return the largest code of each column."""
-    kernels, tops = engine.native(), np.empty(X.shape[1], np.int64)
-    threads = engine.threads(X.size)
-    if kernels is not None and _whole(X) and kernels.column_tops(X, tops, threads) >= 0:
+    native, tops = kernels.native(), np.empty(X.shape[1], np.int64)
+    threads = kernels.threads(X.size)
+    if native is not None and _whole(X) and native.column_tops(X, tops, threads) >= 0:
         return tops
     codes: npt.NDArray[np.int64] = _check_codes(X).max(axis=0, initial=0)
     return codes

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tacit.data.rows import Cells
 from tacit.families.base import check_array, check_is
 from tacit.families.gaussian import EPS, LARGEST, LEAST, Centred, Normal, by_class
 from tacit.numerics import Array, ratio
-from tacit.rows import Cells
 
 __all__ = ["Discriminant", "whiten"]
 

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tacit import engine
+from tacit import kernels
+from tacit.data.rows import Cells, Rows, cells
 from tacit.em import Sums
 from tacit.families.base import Expected, Family, check_array, check_is, is_labelled
 from tacit.numerics import Array, column_sums, ratio
-from tacit.rows import Cells, Rows, cells
 
 __all__ = ["Centred", "Gaussian", "Normal"]
 
@@ -97,7 +97,7 @@ class Normal(Family):
     def encode(self, X: Any) -> Cells:
         """Mark NaN as missing."""
         encoded = cells(X)
-        found = engine.scan(encoded.values)
+        found = kernels.scan(encoded.values)
         if max(found.most, -found.least) > LARGEST:
             raise ValueError(
                 f"X holds numbers beyond {LARGEST:g}, whose squares overflow: rescale the features."
@@ -215,13 +215,13 @@ class Gaussian(Normal):
 
     def score(self, params: Params, features: Cells, fitting: bool = False) -> Array:
         """Return sum_j log N(x_j; mean_j, variance_j) over the observed cells."""
-        X, observed, kernels = features.values, features.observed, engine.native()
+        X, observed, native = features.values, features.observed, kernels.native()
         noise = self.noise if fitting else 0.0
         scores = np.empty((len(X), len(params.mean)))
-        if kernels is not None:
+        if native is not None:
             shape = params.mean, params.variance, float(noise)
-            threads = engine.threads(2 * scores.size * X.shape[1])
-            kernels.score_numbers(X, observed, *shape, scores, threads)
+            threads = kernels.threads(2 * scores.size * X.shape[1])
+            native.score_numbers(X, observed, *shape, scores, threads)
             return scores
         for k, (mean, variance) in enumerate(zip(params.mean, params.variance, strict=True)):
             log_norm = np.log(2.0 * np.pi * variance)
@@ -234,8 +234,8 @@ class Gaussian(Normal):
 
     def expect(self, params: Params, rows: Rows, log_prior: Array, hard: bool) -> Expected | None:
         """Score, normalise and count in one pass of the kernels."""
-        kernels, features = engine.native(), rows.features
-        if kernels is None:
+        native, features = kernels.native(), rows.features
+        if native is None:
             return None
         assert isinstance(features, Cells)
         (K, d), observed = params.mean.shape, features.observed
@@ -249,7 +249,7 @@ class Gaussian(Normal):
             float(self.noise),
             log_prior,
         )
-        log_likelihood = kernels.expect_numbers(
+        log_likelihood = native.expect_numbers(
             *given,
             rows.evidence,
             rows.weight,
@@ -258,7 +258,7 @@ class Gaussian(Normal):
             squares,
             seen,
             classes,
-            engine.threads(2 * features.values.size * K),
+            kernels.threads(2 * features.values.size * K),
         )
         weight = np.repeat(classes[:, None], d, axis=1) if seen is None else seen.T
         return Expected(log_likelihood, classes, Moments(params.mean, weight, sums.T, squares.T))
@@ -383,7 +383,7 @@ def sum_around(features: Cells, weights: Any, pilot: Array) -> tuple[Array, Arra
 
     Weights are None if there is one class, to which every row belongs.
     """
-    X, observed, native = features.values, features.observed, engine.native()
+    X, observed, native = features.values, features.observed, kernels.native()
     sums, squares = np.zeros(pilot.shape), np.zeros(pilot.shape)
     if native is not None and observed is None and (weights is None or is_labelled(weights)):
         if weights is None:
@@ -391,7 +391,7 @@ def sum_around(features: Cells, weights: Any, pilot: Array) -> tuple[Array, Arra
         else:
             labels, each = weights.indices.astype(np.int64), weights.data
         pieces = map(np.ascontiguousarray, (X, labels, each, pilot))
-        native.moments(*pieces, sums, squares, engine.threads(X.size))
+        native.moments(*pieces, sums, squares, kernels.threads(X.size))
         return sums, squares
     for k, rows, w in by_class(np.ones((len(X), 1)) if weights is None else weights):
         centred = X[rows] - pilot[k]

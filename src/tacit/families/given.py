@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tacit.data.rows import Cells, cells
 from tacit.em import Sums
 from tacit.families.base import Family, check_is
 from tacit.numerics import Array
-from tacit.rows import Cells, cells
 
 __all__ = ["Given"]
 

@@ -8,12 +8,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tacit import engine, rounds
-from tacit.bags import Bags, by_column
+from tacit import kernels
+from tacit.data import rounds
+from tacit.data.memory import Known, Smoothing
+from tacit.data.rows import Rows
+from tacit.data.sparse import Bags, by_column
 from tacit.families.base import ROUNDING, Expected, Smoothed
-from tacit.memory import Known, Smoothing
 from tacit.numerics import Array, log
-from tacit.rows import Rows
 
 __all__ = ["Linear", "Logs", "Ratios", "expected_logs"]
 
@@ -99,7 +100,7 @@ class Linear(Smoothed):
     def expect(self, params: Ratios, rows: Rows, log_prior: Array, hard: bool) -> Expected | None:
         """Score, normalise and count sparse rows in one pass of the kernels."""
         features = rows.features
-        if engine.native() is None or not isinstance(features, Bags):
+        if kernels.native() is None or not isinstance(features, Bags):
             return None
         smoothing = params.smoothing
         if smoothing is None:
@@ -123,9 +124,9 @@ class Linear(Smoothed):
 
 def expected_logs(weights: Array, counts: Array, alpha: Any) -> float:
     """Return the sum of weights · log(counts + alpha), with 0 · -inf = 0."""
-    kernels = engine.native()
-    if kernels is None:
+    native = kernels.native()
+    if native is None:
         logs = log(counts + alpha)
         return float(np.multiply(weights, logs, out=np.zeros(logs.shape), where=weights != 0).sum())
     pieces = by_column(weights), by_column(counts), np.atleast_1d(alpha)
-    return float(kernels.expected_logs(*pieces, engine.threads(8 * counts.size)))
+    return float(native.expected_logs(*pieces, kernels.threads(8 * counts.size)))

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit import engine
-from tacit.bags import Bags
+from tacit import kernels
+from tacit.data.rows import Rows
+from tacit.data.sparse import Bags
 from tacit.families import multinomial
 from tacit.families.base import Expected, check_shares
 from tacit.families.linear import Logs
 from tacit.families.multinomial import Counts, Multinomial
 from tacit.numerics import Array, expected_log, log, ratio
-from tacit.rows import Rows
 
 __all__ = ["Merged", "merge"]
 
@@ -98,13 +98,13 @@ def merge(family: Any, features: Any) -> tuple[Merged, Bags] | None:
     They have their only entry in the same row, with the same value, and the same alpha. Labels do
     not matter: whatever the row counts for, it counts for all of its words.
     """
-    kernels = engine.native()
-    if kernels is None or type(family) is not Multinomial or not isinstance(features, Bags):
+    native = kernels.native()
+    if native is None or type(family) is not Multinomial or not isinstance(features, Bags):
         return None
     table, d = features.table, features.width
     if len(table.data) < LEAST or features.rows is not None:
         return None
-    found = kernels.alike(*engine.arrays(table), d)
+    found = native.alike(*kernels.csr_arrays(table), d)
     if found is None:
         return None
     which, kinds = found

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tacit.bags import Bags
+from tacit.data.rows import Blocks, Joined, Rows
+from tacit.data.sparse import Bags
 from tacit.em import Sums
-from tacit.engine import Wanted
 from tacit.families.base import Expected, Family, check_is
+from tacit.kernels import Wanted
 from tacit.numerics import Array
-from tacit.rows import Blocks, Joined, Rows
 
 __all__ = ["Mixed", "Part"]
 

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tacit import engine
-from tacit.bags import Bags, bags
+from tacit import kernels
+from tacit.data.memory import Smoothing
+from tacit.data.rows import Cells, cells
+from tacit.data.sparse import Bags, bags
 from tacit.em import Sums
 from tacit.families.base import check_array, check_is, check_shares
 from tacit.families.linear import Linear, Logs, Ratios, expected_logs
-from tacit.memory import Smoothing
 from tacit.numerics import Array, column_sums, dot, expected_log, log, ratio
-from tacit.rows import Cells, cells
 
 __all__ = ["Multinomial"]
 
@@ -39,13 +39,13 @@ class Params(Ratios):
     @cached_property
     def logs(self) -> Logs:
         """Log of the smoothed ratios of counts (L, S11), (K, V); uniform where nothing was seen."""
-        kernels, (K, d) = engine.native(), self.counts.shape
-        if kernels is None:
+        native, (K, d) = kernels.native(), self.counts.shape
+        if native is None:
             totals = np.exp(self.log_totals)[:, None]
             return Logs(log(ratio(self.counts + self.alpha, totals, 1.0 / d)))
         table = np.empty((d, K))
         pieces = self.counts.T, np.atleast_1d(self.alpha), self.log_totals
-        density, score = kernels.log_shares(*pieces, table, engine.threads(16 * K * d))
+        density, score = native.log_shares(*pieces, table, kernels.threads(16 * K * d))
         return Logs(table.T, None, density, score)
 
     @property
@@ -92,7 +92,7 @@ class Multinomial(Linear):
 
     def encode(self, X: Any) -> Cells | Bags:
         """Check that counts are not negative."""
-        found = engine.scan(X.data if sparse.issparse(X) else np.asarray(X))
+        found = kernels.scan(X.data if sparse.issparse(X) else np.asarray(X))
         if found.most > LARGEST:
             raise ValueError(f"X holds counts beyond {LARGEST:g}, whose sums overflow: rescale it.")
         if found.least < 0:
@@ -112,12 +112,12 @@ class Multinomial(Linear):
         return scores
 
     def look(
-        self, params: Params, X: Any, log_prior: Array, wanted: engine.Wanted
+        self, params: Params, X: Any, log_prior: Array, wanted: kernels.Wanted
     ) -> tuple[Array, Array] | None:
         """Score sparse rows as they come."""
         if not sparse.issparse(X):
             return None
-        return engine.score(X, params.log_p.T, log_prior, wanted, ones=False)
+        return kernels.score(X, params.log_p.T, log_prior, wanted, ones=False)
 
     def count(self, features: Cells | Bags, weights: Any, params: Params | None = None) -> Counts:
         """Sum words by class (L), with what is expected of missing cells."""

@@ -19,17 +19,18 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from tacit import engine
-from tacit.base import EMEstimator
-from tacit.classifiers import MultinomialNB
-from tacit.clustering import Mixture
-from tacit.columns import Column
-from tacit.corrections import TableCorrection, TextCorrection
+from tacit import kernels
+from tacit.estimators.base import EMEstimator
+from tacit.estimators.classifier import Classifier
+from tacit.estimators.classifiers import MultinomialNB
+from tacit.estimators.mixture import Mixture
+from tacit.estimators.mixtures import MultinomialMixture
 from tacit.families.base import check_array
-from tacit.groups import Alike, Groups
-from tacit.mixtures import MultinomialMixture
-from tacit.modelfile.container import ModelFileError, read, write
-from tacit.modelfile.records import fits
+from tacit.frames.clusters import Alike, Groups
+from tacit.frames.columns import Column
+from tacit.frames.residual import TableCorrection
+from tacit.io.container import ModelFileError, read, write
+from tacit.io.records import fits
 from tacit.modelfile.registry import (
     RECORDS,
     Saved,
@@ -38,11 +39,11 @@ from tacit.modelfile.registry import (
     SavedTextGroups,
     SavedTexts,
 )
-from tacit.naivebayes import Params
+from tacit.models.naive_bayes import Params
 from tacit.numerics import Array
-from tacit.supervision import Classifier
-from tacit.textgroups import TextGroups
-from tacit.texts import Member, TextClassifier
+from tacit.text.classifier import Member, TextClassifier
+from tacit.text.clusters import TextGroups
+from tacit.text.residual import TextCorrection
 
 __all__ = ["ModelFileError", "load", "save"]
 
@@ -180,7 +181,7 @@ def _line(error: Exception) -> str:
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Compute as in a fit, without the warnings that the fit has given."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"), engine.one_blas_thread():
+    with warnings.catch_warnings(), np.errstate(all="ignore"), kernels.one_blas_thread():
         warnings.simplefilter("ignore")
         yield
 

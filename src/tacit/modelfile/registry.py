@@ -13,22 +13,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit import classifiers, families, groups, mixtures
-from tacit.base import EMEstimator
-from tacit.checkpoints import Best, Checkpoint
-from tacit.columns import Column
-from tacit.corrections import TableCorrection, TextCorrection
-from tacit.evaluation import Evaluation, UnlabeledHelp
+from tacit import families
+from tacit.estimators import classifiers, mixtures
+from tacit.estimators.base import EMEstimator
+from tacit.estimators.checkpoints import Best, Checkpoint
 from tacit.families import bernoulli, categorical, discriminant, gaussian, given, mixed, multinomial
 from tacit.families.base import check_array
-from tacit.modelfile.records import DTYPES, Record, plain
-from tacit.naivebayes import ClassCounts, NaiveBayes
+from tacit.frames.classifier import TableClassifier
+from tacit.frames.clusters import Alike
+from tacit.frames.columns import Column
+from tacit.frames.mixture import TableMixture
+from tacit.frames.residual import TableCorrection
+from tacit.io.records import DTYPES, Record, plain
+from tacit.models.naive_bayes import ClassCounts, NaiveBayes
 from tacit.numerics import Array
-from tacit.pooling import Pool
-from tacit.tableclassifier import TableClassifier
-from tacit.text import CountVectorizer
-from tacit.texts import TextClassifier
-from tacit.weighting import TermWeights
+from tacit.selection.cross_validation import Evaluation, UnlabeledHelp
+from tacit.selection.stacking import Pool
+from tacit.text.classifier import TextClassifier
+from tacit.text.residual import TextCorrection
+from tacit.text.vectorizer import CountVectorizer
+from tacit.text.weighting import TermWeights
 
 __all__ = ["RECORDS", "Saved", "SavedMember", "SavedTexts", "of_parameters"]
 
@@ -256,6 +260,6 @@ RECORDS: dict[str, Record] = {
     "GaussianMixture": of_parameters(mixtures.GaussianMixture),
     "MixedMixture": of_parameters(mixtures.MixedMixture),
     "TableClassifier": of_parameters(TableClassifier),
-    "TableMixture": of_parameters(mixtures.TableMixture),
-    "Alike": of_parameters(groups.Alike),
+    "TableMixture": of_parameters(TableMixture),
+    "Alike": of_parameters(Alike),
 }

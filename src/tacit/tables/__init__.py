@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.files import check_target, replaced
+from tacit.io.files import check_target, replaced
 from tacit.messages import did_you_mean
 from tacit.tables.columnar import COLUMNAR, read_columnar, write_columnar
 from tacit.tables.delimited import check_names, read_delimited

@@ -1,0 +1,425 @@
+"""What every estimator shares: the parameters of EM, fitting, and a file to keep."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial, wraps
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from tacit import em, kernels
+from tacit.data.labels import Labels
+from tacit.data.rows import Rows
+from tacit.data.validation import check_numbers
+from tacit.estimators.callbacks import CallbackSupportMixin, Reporter
+from tacit.estimators.checkpoints import Keeper
+from tacit.estimators.docs import SHARED
+from tacit.estimators.prediction import Fitted
+from tacit.families import Family
+from tacit.models import starts
+from tacit.models.naive_bayes import ClassCounts, NaiveBayes, Params
+from tacit.models.split import Layout, lay_out
+from tacit.numerics import Array
+
+__all__ = ["EMEstimator", "fit_context"]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+# Training rows whose posteriors are computed at a time.
+BLOCK = 1 << 15
+
+
+class Ran(NamedTuple):
+    """The best of the runs of a fit, what all came to, and how they ended."""
+
+    best: em.Fit[Params, ClassCounts]
+    objectives: list[float]
+    stopped: bool
+    interrupted: bool
+    report: Reporter
+
+
+def fit_context(method: Method) -> Method:
+    """Check the parameters before a fit, look after scikit-learn's callbacks and BLAS around it."""
+
+    @wraps(method)
+    def in_threads(self: EMEstimator, X: Any, *args: Any, **kwargs: Any) -> Any:
+        blas, before = kernels.one_blas_thread(self._needs_blas(X)), dict(self.__dict__)
+        try:
+            with blas, kernels.kernel_threads(self.n_jobs), kernels.scan_once():
+                result = method(self, X, *args, **kwargs)
+        except BaseException:  # Ctrl-C too: what was fitted before is still there
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        if self.__dict__.pop("_interrupted", False):
+            raise KeyboardInterrupt(
+                f"Stopped after round {self.n_iter_} of the best start: the model keeps the "
+                f"parameters found so far (objective {self.objective_:.10g})."
+            )
+        return result
+
+    checked: Method = _fit_context(prefer_skip_nested_validation=True)(in_threads)
+    return checked
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
+    """Base of all estimators. Their constructors are made by `dataclass`: they only store."""
+
+    max_iter: int = 500
+    tol: float = 1e-6
+    n_init: int = 1
+    init: Any = "labels"
+    random_state: Any = None
+    assignment: str = "soft"
+    class_alpha: float = 0.0
+    warm_start: bool = False
+    n_jobs: int | None = None
+    verbose: int = 0
+    callback: Any = None
+    checkpoint: Any = None
+    checkpoint_every: float = 60.0
+    resume: bool = False
+
+    _inits: ClassVar[dict[str, str]] = {}
+    # Attributes that a model file keeps beside those of all estimators, and their types.
+    _saved: ClassVar[dict[str, Any]] = {}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        "assignment": [StrOptions({"soft", "hard"})],
+        "class_alpha": [Interval(Real, 0, None, closed="left")],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+        "callback": [callable, None],
+        "checkpoint": [str, os.PathLike, None],
+        "checkpoint_every": [Interval(Real, 0, None, closed="left")],
+        "resume": ["boolean"],
+    }
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Collect the constraints of all bases and fill the shared part of the docstring in."""
+        super().__init_subclass__(**kwargs)
+        own = cls.__dict__.get("_parameter_constraints", {})
+        inherited: dict[str, Any] = {}
+        for base in reversed(cls.__mro__[1:]):
+            inherited |= base.__dict__.get("_parameter_constraints", {})
+        cls._parameter_constraints = inherited | own
+        cls._parameter_constraints["init"] = [StrOptions(set(cls._inits)), "array-like", callable]
+        if cls.__doc__:
+            cls.__doc__ = cls._filled_in(cls.__doc__)
+
+    @classmethod
+    def _filled_in(cls, doc: str) -> str:
+        """Put the shared texts into a docstring, with the defaults of this class."""
+        for name, text in SHARED.items():
+            doc = doc.replace(f"    %({name})s", text.strip("\n"))
+        for name in ("max_iter", "n_init", "init", *(["alpha"] if hasattr(cls, "alpha") else [])):
+            default = getattr(cls, name)
+            shown = f'"{default}"' if isinstance(default, str) else str(default)
+            doc = doc.replace(f"%(default_{name})s", shown)
+        doc = doc.replace("%(inits)s", "{" + ", ".join(f'"{name}"' for name in cls._inits) + "}")
+        texts = (f'\n        "{name}": {text}' for name, text in cls._inits.items())
+        return doc.replace("%(init_texts)s", "".join(texts))
+
+    # What a feature type brings (see `feature_types`): its family, its attributes, its checks.
+
+    @abstractmethod
+    def _family(self) -> Family:
+        """Return the family, not yet bound to data."""
+
+    @abstractmethod
+    def _feature_attributes(self, params: Any, statistics: Any, family: Any) -> dict[str, Any]:
+        """Return the fitted attributes that describe the features."""
+
+    @abstractmethod
+    def _class_attributes(self, params: Params, statistics: ClassCounts) -> dict[str, Any]:
+        """Return those that describe the classes."""
+
+    def _kind(self) -> tuple[Any, ...]:
+        """Return what kind of family this estimator has (see `Family.kind`)."""
+        return self._family().kind
+
+    def _describes(self, family: Family) -> bool:
+        """Return whether a family from elsewhere is one of this estimator."""
+        return self._kind() == family.kind
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """Return the names of the parameters, which scikit-learn asks for at every turn."""
+        names: list[str] = super()._get_param_names()
+        return names
+
+    def _check_features(self, X: Any, reset: bool) -> Any:
+        """Return X as a numeric array or CSR matrix, in which NaN is a missing cell."""
+        return check_numbers(self._check_shape(X, reset))
+
+    def _width(self) -> int:
+        """Return the number of columns that the family sees."""
+        return int(self.n_features_in_)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether a fit has come to its end."""
+        return hasattr(self, "_model")
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe the estimator to scikit-learn."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._accepts_sparse()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _attributes(
+        self, model: NaiveBayes, params: Params, statistics: ClassCounts
+    ) -> dict[str, Any]:
+        """Return the fitted attributes that follow from the parameters."""
+        return {
+            "_model": model,
+            "_params": params,
+            "_statistics": statistics,
+            **self._class_attributes(params, statistics),
+            **self._feature_attributes(params.features, statistics.features, model.family),
+        }
+
+    def _set(self, attributes: dict[str, Any]) -> None:
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    def _bound(self, X: Any, weight: Array, K: int) -> Family:
+        """Return the family, bound to the rows that have a weight."""
+        used = weight > 0
+        return self._family().bind(X if used.all() else X[used])
+
+    def _first(self, model: NaiveBayes, known: ClassCounts) -> Params:
+        """Return the parameters that the labelled rows alone give, for a start."""
+        return model.maximize(known)
+
+    def _warmed(self, model: NaiveBayes, chunks: list[Rows], start: Params | None) -> Params | None:
+        """Return a better start, if there is a way to get one."""
+        return start
+
+    def _start(self, model: NaiveBayes, rows: Rows, responsibilities: Array) -> Params:
+        """Turn the responsibilities of a start into parameters."""
+        return model.start(rows, responsibilities)
+
+    def _previous(self, X: Any, labels: Labels) -> tuple[Family, ClassCounts]:
+        """Return the family and statistics of the fit before, for a warm start."""
+        before = self._fitted_on
+        now = labels.classes.tolist(), X.shape[1]
+        if before != now:
+            raise ValueError(
+                f"warm_start=True, but the fit before had classes {before[0]} and {before[1]} "
+                f"features, and this one has {now[0]} and {now[1]}. Set warm_start=False."
+            )
+        old: ClassCounts = self._statistics
+        family, features = self._model.family.extend(X, old.features)
+        return family, replace(old, features=features)
+
+    def _fit_em(
+        self,
+        X: Any,
+        labels: Labels,
+        weight: Array,
+        class_prior: Array | None,
+        data: dict[str, Any],
+        init: Any,
+    ) -> None:
+        """Fit by EM to checked data, and set all attributes."""
+        previous = None
+        if self.warm_start and hasattr(self, "_params"):
+            old, previous = self._previous(X, labels)
+            family = self._family().adopt(old)
+        else:
+            family = self._bound(X, weight, len(labels.classes))
+        model = NaiveBayes(family, self.class_alpha, class_prior, self.assignment == "hard")
+        rows = Rows(family.encode(X), None, None if (weight == 1).all() else weight)
+        # Callbacks of scikit-learn want parameters after every round, and a warm start has its own.
+        plain = previous is None and not getattr(self, "_skl_callbacks", None)
+        laid = lay_out(model, rows, labels, weight > 0, plain)
+        ran = self._run(laid, X, labels, weight, init, previous, data)
+        params, statistics = laid.spread(ran.best.params, ran.best.statistics)
+        if self._exchangeable():  # S20: the same optimum is reported with the same order
+            order = np.argsort(-statistics.classes, kind="stable")
+            statistics = model.reorder(statistics, order)
+            params = model.maximize(statistics)
+        self._set(self._attributes(model, params, statistics))
+        self._fitted_on: tuple[list[Any], int] = labels.classes.tolist(), X.shape[1]
+        self._tell(ran, float(weight.sum()))
+        self.__dict__.pop("label_distributions_", None)
+        self._known_labels = labels.codes, len(labels.classes)
+        if (labels.codes < 0).any():
+            self.label_distributions_ = self._distributions(labels, *laid.unlabelled(rows, labels))
+        ran.report.end(model, params)
+        self._interrupted = self.__dict__.pop("_cut_short", False) or ran.interrupted
+        if not (ran.best.converged or ran.stopped or ran.interrupted):
+            warnings.warn(
+                f"EM did not converge in {self.max_iter} rounds: raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=5,  # the caller of fit, behind its decorators
+            )
+
+    def _run(
+        self,
+        laid: Layout,
+        X: Any,
+        labels: Labels,
+        weight: Array,
+        init: Any,
+        previous: ClassCounts | None,
+        data: dict[str, Any],
+    ) -> Ran:
+        """Run EM from each start, or go on with what a checkpoint holds."""
+        rng, model, chunks = check_random_state(self.random_state), laid.model, laid.chunks
+        drawn = chunks and previous is None and starts.is_random(init, labels, weight)
+        n_starts = self._n_starts() if drawn else 1
+        report = Reporter(self, data, n_starts)
+        keeper = Keeper(self, X, labels, weight)
+        saved = keeper.take_up(model, len(labels.classes), laid.width(X.shape[1]))
+        first, objectives, stopped, interrupted = 1, list[float](), False, False
+        best: em.Fit[Params, ClassCounts] | None = None
+        if saved is not None:
+            first, rng, best = saved.number, saved.rng(), saved.best_fit(model)
+            objectives = saved.finished.tolist()
+        for number in range(first, n_starts + 1):
+            try:
+                start, progress = None, None
+                if saved is not None and number == first:
+                    progress = em.Progress(saved.statistics, saved.objectives.tolist())
+                elif previous is not None:
+                    start = model.maximize(previous) if chunks else None
+                else:
+                    start = self._begin(laid, X, labels, weight, init, rng) if chunks else None
+                    start = self._warmed(model, chunks, start)
+                watch = report.start(number, model)
+                run = em.fit(
+                    model,
+                    [chunk.fresh() for chunk in chunks],
+                    start,
+                    fixed=None if chunks else laid.fixed,
+                    max_iter=self.max_iter,
+                    tol=self.tol * float(weight.sum()),
+                    callback=watch.after_round,
+                    n_jobs=self.n_jobs,
+                    progress=progress,
+                    save=partial(keeper.save, number, rng, objectives, best),
+                )
+            except KeyboardInterrupt:
+                if best is None:  # nothing to keep
+                    raise
+                interrupted = True
+                break
+            watch.end()
+            objectives.append(run.objective)
+            best = run if best is None or run.objective > best.objective else best
+            stopped, interrupted = watch.stopped, run.interrupted
+            if stopped or interrupted:
+                break
+        assert best is not None
+        if not interrupted:
+            keeper.end()
+        return Ran(best, objectives, stopped, interrupted, report)
+
+    def _begin(
+        self,
+        laid: Layout,
+        X: Any,
+        labels: Labels,
+        weight: Array,
+        init: Any,
+        rng: np.random.RandomState,
+    ) -> Params:
+        """Return where EM begins: with what labelled rows say, or a start as `init` has it."""
+        if laid.fixed is not None and starts.is_fixed(init, labels, weight, laid.loop):
+            return self._first(laid.model, laid.fixed)
+        begin = starts.responsibilities(init, X, labels, weight, rng, laid.model.hard)
+        return self._start(laid.model, *laid.together(begin, weight))
+
+    def _tell(self, ran: Ran, mass: float) -> None:
+        """Set the attributes that tell how the rounds went, for rows of so much weight."""
+        best, self.start_objectives_ = ran.best, np.array(ran.objectives)
+        same = max(10 * self.tol * mass, 1e-9 * abs(best.objective))
+        self.n_best_starts_ = int((self.start_objectives_ >= best.objective - same).sum())
+        self.trace_ = np.array(best.trace)
+        self.lower_bounds_ = self.trace_ / mass
+        self.n_iter_ = len(best.trace)
+        self.converged_ = best.converged
+        self.objective_ = best.objective
+        self.log_likelihood_ = best.log_likelihood
+
+    def _n_starts(self) -> int:
+        """Return how often a fit starts, where a start is drawn at random."""
+        return self.n_init
+
+    def _exchangeable(self) -> bool:
+        """Return whether the classes have no names, so that their order is ours to choose."""
+        return False
+
+    @cached_property
+    def label_distributions_(self) -> Array:
+        """p(y | x) of the training rows: where all labels are known, made when asked for."""
+        if "_known_labels" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} has no label_distributions_: call fit.")
+        codes, K = self._known_labels
+        return np.eye(K).take(codes, axis=0)
+
+    def _distributions(
+        self, labels: Labels, others: Rows, which: npt.NDArray[np.intp] | None
+    ) -> Array:
+        """Return p(y | x) of the training rows: those without a label are `others`, in order.
+
+        Where equal ones were merged, `which` says which each is.
+        """
+        known = labels.codes >= 0
+        result = np.zeros((len(labels.codes), len(labels.classes)))
+        result[known, labels.codes[known]] = 1.0
+        place, rows = np.flatnonzero(~known), 0
+        if which is not None:
+            posterior = self._model.posterior(self._params, Rows(others.features))[0]
+            result[place] = posterior[which]
+            return result
+        for chunk in others.chunks(BLOCK):
+            posterior = self._model.posterior(self._params, chunk)[0]
+            result[place[rows : rows + len(chunk)]] = posterior
+            rows += len(chunk)
+        return result
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file, which `tacit.load` reads without running code.
+
+        The file is replaced whole: a crash leaves the old one or the new one. What is in it is
+        told in docs/model-files.md, and what is not by `tacit.load`.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import tacit
+        >>> path = Path(tempfile.mkdtemp()) / "model.safetensors"
+        >>> tacit.BernoulliNB().fit([[1, 0], [0, 1]], ["spam", "ham"]).save(path)
+        >>> tacit.load(path).predict([[1, 0]])
+        array(['spam'], dtype='<U4')
+        """
+        from tacit import modelfile  # which knows all estimators
+
+        modelfile.save(self, path)

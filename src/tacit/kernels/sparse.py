@@ -1,0 +1,119 @@
+"""CSR matrices: products, scores of rows, sums by class, checks of their form."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from tacit.kernels.dense import KERNEL_TYPES
+from tacit.kernels.parallel import native, threads
+
+__all__ = ["Wanted", "csr_arrays", "has_duplicates", "multiply", "score", "tally"]
+
+
+def _places(matrix: Any) -> tuple[Any, Any]:
+    """Return where the rows of a CSR matrix begin and the columns of its entries, in one type."""
+    index = np.result_type(matrix.indptr, matrix.indices)
+    return matrix.indptr.astype(index, copy=False), matrix.indices.astype(index, copy=False)
+
+
+def csr_arrays(matrix: Any) -> tuple[Any, Any, Any]:
+    """Return the arrays of a CSR matrix, in types that the kernels take."""
+    data = matrix.data if matrix.dtype in KERNEL_TYPES else matrix.data.astype(np.float64)
+    return *_places(matrix), data
+
+
+def multiply(matrix: Any, dense: Any) -> Any:
+    """Return matrix @ dense for a CSR matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> multiply(sparse.csr_array([[0.0, 2.0], [1.0, 1.0]]), np.array([[1.0], [3.0]]))
+    array([[6.],
+           [4.]])
+    """
+    module = native()
+    if module is None:
+        return np.asarray(matrix @ dense)
+    out = np.empty((matrix.shape[0], dense.shape[1]))
+    work, none = len(matrix.data) * dense.shape[1], np.zeros(dense.shape[1])
+    table = np.ascontiguousarray(dense)
+    module.score(*csr_arrays(matrix), table, none, out, None, 0, 0, False, threads(work))
+    return out
+
+
+Wanted = Literal["joint", "posterior", "log_posterior"]
+
+
+def score(
+    matrix: Any, table: Any, constants: Any, wanted: Wanted, *, ones: bool
+) -> tuple[Any, Any] | None:
+    """Score the rows of a CSR matrix that nobody has looked at yet; None if that is necessary.
+
+    The scores are constants + matrix @ table, where all that is stored counts as 1 if `ones`; what
+    comes back are they, or their softmax, or its logarithm, and (not with "joint") log p(x). It is
+    None where there are no kernels, or the matrix is not plain: it stores numbers that are not
+    positive and finite, or columns that do not exist, or if `ones`, does not store them in order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> X = sparse.csr_array([[0.0, 2.0], [1.0, 1.0]])
+    >>> table, constants = np.array([[1.0], [3.0]]), np.array([0.5])
+    >>> found = score(X, table, constants, "joint", ones=False)
+    >>> found is None or found[0].tolist()
+    [[6.5], [4.5]]
+    """
+    module = native()
+    if module is None or matrix.dtype not in KERNEL_TYPES or not matrix.shape[0]:
+        return None
+    K = len(constants)
+    out, log_p = np.empty((matrix.shape[0], K)), np.empty(matrix.shape[0])
+    how = get_args(Wanted).index(wanted), 2 if ones else 1, ones
+    given = np.ascontiguousarray(table), constants
+    size = threads(len(matrix.data) * K)
+    plain = module.score(*csr_arrays(matrix), *given, out, log_p, *how, size)
+    return (out, log_p) if plain else None
+
+
+def has_duplicates(matrix: Any) -> bool:
+    """Return whether a row of a CSR matrix holds a column twice; ValueError if it is malformed.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> has_duplicates(sparse.csr_array(([1.0, 2.0], [0, 0], [0, 2]), shape=(1, 3)))
+    True
+    """
+    module = native()
+    if module is None:
+        matrix.check_format(full_check=True)
+        return not matrix.has_canonical_format
+    starts, indices = _places(matrix)
+    return bool(module.has_duplicates(starts, indices, matrix.shape[1], threads(len(indices))))
+
+
+def tally(labels: Any, matrix: Any) -> tuple[Any, Any]:
+    """Return labels.T @ matrix, dense, for CSR matrices of which labels is narrow; and its sums.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> tally(sparse.csr_array([[0.0, 1.0], [2.0, 0.0]]), sparse.csr_array([[3.0], [4.0]]))
+    (array([[8.],
+           [3.]]), array([8., 3.]))
+    """
+    module = native()
+    if module is None:
+        counts = (labels.T.tocsr() @ matrix).toarray()
+        return counts, counts.sum(axis=1)
+    counts, totals = np.empty((labels.shape[1], matrix.shape[1])), np.empty(labels.shape[1])
+    places = (one.astype(np.int64, copy=False) for one in (labels.indptr, labels.indices))
+    module.tally(
+        *csr_arrays(matrix), *places, labels.data, counts, totals, threads(len(matrix.data))
+    )
+    return counts, totals

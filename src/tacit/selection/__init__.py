@@ -1,0 +1,1 @@
+"""Choosing by held-out labels: cross-validation, stacking, the residual correction."""
