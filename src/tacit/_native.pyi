@@ -7,37 +7,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[Any]
 
-class Update64:
-    def __init__(
-        self,
-        table: Numbers,
-        mean: Floats,
-        constants: Floats,
-        alpha: Floats,
-        log_totals: Floats,
-        seen: Floats | None,
-        columns: Floats | None,
-        known: Floats | None,
-        occupied: npt.NDArray[np.bool_] | None,
-        change: npt.NDArray[np.float32] | None,
-        by: Floats | None,
-        expected: Floats | None,
-    ) -> None: ...
-    @property
-    def density(self) -> float: ...
-    @property
-    def bounded(self) -> bool: ...
-    @property
-    def score(self) -> float: ...
-    def prepare(self, counts: Floats, threads: int) -> None: ...
-
-class Update32(Update64): ...
-
-class Rooms:
-    def __init__(self, lines: int, classes: int) -> None: ...
-    def take(self, now: int) -> tuple[Floats, int]: ...
-
-class Bags:
+class SparseRows:
     def __init__(
         self,
         starts: Numbers,
@@ -49,68 +19,48 @@ class Bags:
     ) -> None: ...
     @property
     def entries(self) -> int: ...
-    @property
-    def small(self) -> bool: ...
     def expect(
         self,
         table: Numbers,
         constants: Floats,
-        shift: Floats | None,
         evidence: Floats | None,
         weight: Floats | None,
         prior: Floats,
         hard: bool,
-        kept: Numbers,
+        posteriors: Numbers,
         classes: Floats,
-        again: bool,
-        still: float,
-        leeway: Numbers | None,
-        entropies: Floats | None,
-        change: npt.NDArray[np.float32] | None,
-        drift: tuple[float, float],
         threads: int,
-    ) -> tuple[float, tuple[npt.NDArray[np.int64], Floats] | None]: ...
+    ) -> float: ...
     def count(
         self,
-        weights: Numbers,
+        posteriors: Numbers,
+        table: Numbers | None,
+        remainder: npt.NDArray[np.float32] | None,
         out: Floats,
         totals: Floats,
-        update: Update32 | Update64 | None,
         threads: int,
-    ) -> None: ...
-    def shift(
-        self,
-        moved: npt.NDArray[np.int64],
-        change: Floats,
-        before: Floats,
-        stale: npt.NDArray[np.int32] | None,
-        out: Floats,
-        totals: Floats,
-        update: Update32 | Update64 | None,
-        settled: bool,
-        threads: int,
-    ) -> npt.NDArray[np.int32]: ...
+    ) -> float: ...
+    def gather(
+        self, table: npt.NDArray[np.float32], classes: int, softmax: bool, threads: int
+    ) -> float: ...
     def expect_odds(
         self,
         table: npt.NDArray[np.float32],
         constant: float,
-        shift: float,
         weight: Floats | None,
-        kept: npt.NDArray[np.float32],
+        posteriors: npt.NDArray[np.float32],
         classes: Floats,
         threads: int,
     ) -> float: ...
     def count_odds(
         self,
-        weights: npt.NDArray[np.float32],
+        posteriors: npt.NDArray[np.float32],
         both: Floats,
+        table: npt.NDArray[np.float32],
+        remainder: npt.NDArray[np.float32],
         out: Floats,
         totals: Floats,
-        update: Update32 | None,
         threads: int,
-    ) -> None: ...
-    def gather(
-        self, table: npt.NDArray[np.float32], classes: int, softmax: bool, threads: int
     ) -> float: ...
 
 class Codes:
@@ -246,6 +196,22 @@ def log_odds(
     log_not: Floats,
     threads: int,
 ) -> tuple[float, float]: ...
-def expected_logs(weights: Floats, counts: Floats, alpha: Floats, threads: int) -> float: ...
+def make_weights(
+    counts: Floats,
+    alpha: Floats,
+    log_totals: Floats,
+    seen: Floats | None,
+    table: Numbers,
+    remainder: npt.NDArray[np.float32] | None,
+    mean: Floats,
+    constants: Floats,
+    threads: int,
+) -> tuple[float, bool]: ...
+def expected_score(
+    counts: Floats,
+    table: Numbers,
+    remainder: npt.NDArray[np.float32] | None,
+    mean: Floats,
+    threads: int,
+) -> float: ...
 def by_column(counts: Floats, out: Floats, threads: int) -> None: ...
-def occupied(counts: Floats, lines: npt.NDArray[np.bool_], threads: int) -> None: ...

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -35,9 +35,6 @@ Chunk = TypeVar("Chunk", contravariant=True)
 
 # A fall of the objective that is larger than this part of it is no rounding error.
 ROUNDING = 1e-9
-
-# After so many rounds nothing is carried over to the next (and before, after 4 and 8).
-RESTART = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +83,8 @@ S = TypeVar("S", bound=Statistics)
 class Model(Protocol[Params, S, Chunk]):
     """What the loop needs of a model p(x, y; params).
 
-    Statistics must support `+` and have a `log_likelihood`; params and chunks may be anything.
+    Statistics must support `+` and have a `log_likelihood`; params and chunks may be anything. What
+    a model may have beyond this is declared in `Conditioned` and `Centred`.
     """
 
     def expect(self, params: Params, chunk: Chunk, /) -> S:
@@ -103,6 +101,22 @@ class Model(Protocol[Params, S, Chunk]):
 
         The loop calls it only for statistics that are `fixed`; `q` and `lower_bound` need it too.
         """
+
+
+@runtime_checkable
+class Conditioned(Protocol):
+    """A model whose log-likelihood rounding can shift by more than a relative 1e-9."""
+
+    def rounding(self, params: Any, statistics: Any, /) -> float:
+        """Return by how many nats rounding can shift the log-likelihood."""
+
+
+@runtime_checkable
+class Centred(Protocol):
+    """A model whose statistics are sums around a centre that changes with the params."""
+
+    def recentre(self, statistics: Any, params: Any, /) -> Any:
+        """Return statistics around the centre of the params, to be added to those of `expect`."""
 
 
 class AscentError(RuntimeError):
@@ -123,7 +137,7 @@ class Round(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Progress(Generic[S]):
-    """Where a run of the loop can be taken up: after a round that leaves nothing else to the next.
+    """Where a run of the loop can be taken up, which is after any round.
 
     Attributes
     ----------
@@ -187,11 +201,8 @@ def fit(
     Parameters
     ----------
     model : Model
-        The functions `expect`, `maximize` and `log_prior` (and `log_joint` if `fixed` is given).
-        A model that is ill-conditioned may say by ``rounding(params, statistics)`` how many nats
-        its log-likelihood can be off; else a relative fall of 1e-9 is an error. One whose chunks
-        carry something over from round to round drops it in ``restart(chunks)``, which is called
-        before the first round, after 4, 8 and every 16: there a run can be taken up.
+        The functions `expect`, `maximize` and `log_prior` (and `log_joint` if `fixed` is given),
+        and those of `Conditioned` or `Centred` where it has them.
     chunks : sequence
         The data, in pieces that `model.expect` takes. Their order fixes the order of the sums.
     start
@@ -215,7 +226,7 @@ def fit(
         Where to take up a run, instead of `start`: the result has the bits of one that was never
         interrupted.
     save : callable, optional
-        Called with a `Progress` wherever the run can be taken up.
+        Called with a `Progress` after each round but the last.
 
     Returns
     -------
@@ -250,68 +261,91 @@ def fit(
     if max_iter < 1:
         raise ValueError(f"max_iter is {max_iter}: at least one round is needed.")
     began = time.perf_counter()
-    rounding = getattr(model, "rounding", None)
-    restart = getattr(model, "restart", None)
-
-    def expect(params: Params | None) -> tuple[S, float]:
-        pieces: Iterable[S] = engine.expect(model, params, chunks, n_jobs)
-        statistics = fixed
-        log_likelihood = 0.0
-        if fixed is not None and params is not None:
-            log_likelihood = model.log_joint(params, fixed)
-        for piece in pieces:  # in the order of the chunks, whoever computed them
-            statistics = piece if statistics is None else statistics + piece
-            log_likelihood += piece.log_likelihood
-        assert statistics is not None
-        return statistics, log_likelihood
-
-    if restart is not None:
-        restart(chunks)
-    if progress is not None:
-        start = model.maximize(progress.statistics)
-    next_statistics, log_likelihood = expect(start)
-    log_prior = 0.0 if start is None else model.log_prior(start)
-    objective = -np.inf if start is None else log_likelihood + log_prior
-    size = _size(log_likelihood, log_prior)
-    objectives = [objective] if progress is None else list(progress.objectives)
-    found: Fit[Params, S] | None = None
-    if progress is not None:
-        assert start is not None
-        done = progress.statistics, log_likelihood, objective, objectives[1:], False
-        found = Fit(start, *done)
+    monitor = _Monitor(model, tol if len(chunks) else np.inf)
+    params = start if progress is None else model.maximize(progress.statistics)
+    statistics, log_likelihood = _e_step(model, params, chunks, fixed, n_jobs)
+    monitor.begin(params, log_likelihood, None if progress is None else progress.objectives)
+    result: Fit[Params, S] | None = None
+    if progress is not None and params is not None:
+        trace = progress.objectives[1:]
+        result = Fit(params, progress.statistics, log_likelihood, trace[-1], trace, False)
     try:
-        for round_ in range(len(objectives), max_iter + 1):
-            statistics = next_statistics
-            params = model.maximize(statistics)
-            clean = round_ % RESTART == 0 or round_ in (4, 8)
-            if clean and restart is not None:
-                restart(chunks)
-            next_statistics, log_likelihood = expect(params)
-            log_prior = model.log_prior(params)
-            previous, objective = objective, log_likelihood + log_prior
-            noise = ROUNDING * size + (rounding(params, statistics) if rounding else 0.0)
-            if not objective >= previous - noise:  # S19; also catches NaN
-                raise AscentError(
-                    f"The objective went from {previous!r} to {objective!r} in round {round_}. EM "
-                    "never lowers it: expect, maximize and log_prior do not fit together."
-                )
-            objectives.append(objective)
-            size = _size(log_likelihood, log_prior)
-            converged = not len(chunks) or bool(to_come(objectives, 1e-15 * size) <= tol)
-            trace = objectives[1:]
-            found = Fit(params, statistics, log_likelihood, objective, trace, converged)
-            told = Round(round_, objective, time.perf_counter() - began, params)
-            stop = callback is not None and asks_to_stop(callback(told))
-            if converged or stop:
+        for number in range(len(monitor.objectives), max_iter + 1):
+            params, sums = model.maximize(statistics), statistics
+            statistics, log_likelihood = _e_step(model, params, chunks, fixed, n_jobs)
+            monitor.follow(params, sums, log_likelihood)
+            trace, converged = monitor.objectives[1:], monitor.converged
+            result = Fit(params, sums, log_likelihood, trace[-1], trace, converged)
+            now = Round(number, trace[-1], time.perf_counter() - began, params)
+            if (callback is not None and asks_to_stop(callback(now))) or converged:
                 break
-            if clean and save is not None and round_ < max_iter:
-                save(Progress(statistics, list(objectives)))
+            if save is not None and number < max_iter:
+                save(Progress(sums, list(monitor.objectives)))
     except KeyboardInterrupt:
-        if found is None:  # nothing to keep
+        if result is None:  # nothing to keep
             raise
-        return dataclasses.replace(found, interrupted=True)
-    assert found is not None
-    return found
+        return dataclasses.replace(result, interrupted=True)
+    assert result is not None
+    return result
+
+
+def _e_step(
+    model: Model[Params, S, Chunk],
+    params: Params | None,
+    chunks: Sequence[Chunk],
+    fixed: S | None,
+    n_jobs: int | None,
+) -> tuple[S, float]:
+    """Return the expected statistics of all data under the params, and its log-likelihood.
+
+    Statistics are added in the order of the chunks, those that are fixed first.
+    """
+    total, log_likelihood = fixed, 0.0
+    if fixed is not None and params is not None:
+        log_likelihood = model.log_joint(params, fixed)
+        total = model.recentre(fixed, params) if isinstance(model, Centred) else fixed
+    for piece in engine.expect(model, params, chunks, n_jobs):
+        total = piece if total is None else total + piece
+        log_likelihood += piece.log_likelihood
+    assert total is not None
+    return total, log_likelihood
+
+
+class _Monitor:
+    """The objective after each round: that it never falls (S19), and whether it stands still."""
+
+    def __init__(self, model: Model[Any, Any, Any], tol: float) -> None:
+        self.model, self.tol = model, tol
+        self.objectives: list[float] = []
+        self.size = 1.0
+
+    def begin(self, params: Any, log_likelihood: float, objectives: Sequence[float] | None) -> None:
+        """Note the objective of a start, or those of the run that is taken up."""
+        log_prior = 0.0 if params is None else self.model.log_prior(params)
+        objective = -np.inf if params is None else log_likelihood + log_prior
+        self.objectives = [objective] if objectives is None else list(objectives)
+        self.size = _size(log_likelihood, log_prior)
+
+    def follow(self, params: Any, statistics: Any, log_likelihood: float) -> None:
+        """Note the objective after a round; AscentError if it fell by more than rounding."""
+        log_prior = self.model.log_prior(params)
+        previous, objective = self.objectives[-1], log_likelihood + log_prior
+        noise = ROUNDING * self.size
+        if isinstance(self.model, Conditioned):
+            noise += self.model.rounding(params, statistics)
+        if not objective >= previous - noise:  # also catches NaN
+            raise AscentError(
+                f"The objective went from {previous!r} to {objective!r} in round "
+                f"{len(self.objectives)}. EM never lowers it: expect, maximize and log_prior do "
+                "not fit together."
+            )
+        self.objectives.append(objective)
+        self.size = _size(log_likelihood, log_prior)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the objective rises by no more than the tolerance, now and from now on."""
+        return bool(to_come(self.objectives, 1e-15 * self.size) <= self.tol)
 
 
 def _size(log_likelihood: float, log_prior: float) -> float:

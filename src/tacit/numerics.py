@@ -28,9 +28,10 @@ __all__ = [
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
-# From so many products of an entry and a class on, kernels keep posteriors in float32: their error,
-# about 1e-7, is then far below what the data can tell, and a round takes half the time.
-SINGLE_FROM = 1 << 22
+# Entries of the data from which on kernels score rows in float32, which takes half of the time.
+# Scores and posteriors are then right to about 1e-7, far below what so much data can tell; the
+# log-likelihood is right to the square of that (native/posterior.h).
+SINGLE_FROM = 1 << 18
 
 
 def log(values: npt.ArrayLike) -> Array:

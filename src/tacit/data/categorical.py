@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit import kernels
-from tacit.numerics import SINGLE_FROM, Array
+from tacit.data.lazy import lazy
+from tacit.numerics import Array
 
-__all__ = ["Codes"]
+__all__ = ["CategoricalRows"]
 
 
 @dataclass(frozen=True)
-class Codes:
+class CategoricalRows:
     """Categories of n rows and d columns.
 
     Attributes
@@ -25,33 +25,32 @@ class Codes:
         Places in a table with a line for each category of each column; -1 is missing.
     starts : ndarray of shape (d + 1,)
         Where each column's lines begin, and the number of all lines.
+    single : bool
+        Whether scores are float32. It is a matter of all rows, not of the chunk they are in.
     """
 
     values: npt.NDArray[np.int32]
     starts: npt.NDArray[np.int64]
+    single: bool
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def take(self, rows: Any) -> Codes:
+    def take(self, rows: Any) -> CategoricalRows:
         """Return these rows."""
-        return Codes(self.values[rows], self.starts)
+        return CategoricalRows(self.values[rows], self.starts, self.single)
 
     @property
     def chunk(self) -> int:
         """How many rows a chunk has: all, as the kernels share them out themselves."""
         return max(len(self), 1)
 
-    @cached_property
+    @lazy
     def packed(self) -> Any:
         """The rows as the kernels take them: several columns in one code."""
         native = kernels.native()
         assert native is not None
         return native.Codes(self.values, self.starts, kernels.threads(self.values.size))
-
-    def is_single(self, K: int) -> bool:
-        """Return whether posteriors of K classes are taken in float32."""
-        return self.values.size * K >= SINGLE_FROM
 
     def expect(
         self, log_p: Array, rows: Any, log_prior: Array, hard: bool
@@ -62,9 +61,8 @@ class Codes:
         their evidence and weights.
         """
         counts, classes = np.empty(log_p.shape), np.empty(len(log_prior))
-        K = len(log_prior)
         given = log_p, log_prior, rows.evidence, rows.weight, hard
-        how = self.is_single(K), kernels.threads(self.values.size * K)
+        how = self.single, kernels.threads(self.values.size * len(log_prior))
         log_likelihood = self.packed.expect(*given, counts, classes, *how)
         return float(log_likelihood), classes, counts
 

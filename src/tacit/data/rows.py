@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Protocol, Self, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from tacit import kernels
-from tacit.data.categorical import Codes
-from tacit.data.memory import Memory
-from tacit.data.sparse import Bags
+from tacit.data.dense import CHUNK, DenseRows
+from tacit.data.sparse import SparseRows
 from tacit.numerics import Array
 
-__all__ = ["CHUNK", "Blocks", "Cells", "Features", "Joined", "Rows", "cells", "in_parts"]
-
-# Rows in a chunk of dense rows.
-CHUNK = 1 << 14
+__all__ = ["Blocks", "Features", "Joined", "Rows", "in_parts"]
 
 
 class Features(Protocol):
@@ -33,82 +26,6 @@ class Features(Protocol):
     @property
     def chunk(self) -> int:
         """How many rows a chunk has. It does not depend on the number of threads."""
-
-
-@dataclass(frozen=True)
-class Cells:
-    """A dense table of numbers, with the missing cells marked.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n, d)
-        Zero where a cell is missing.
-    observed : boolean ndarray of shape (n, d), or None
-        None when every cell is observed.
-    """
-
-    values: Any
-    observed: npt.NDArray[np.bool_] | None = None
-
-    def __len__(self) -> int:
-        return int(self.values.shape[0])
-
-    def take(self, rows: Any) -> Cells:
-        """Return these rows."""
-        observed = None if self.observed is None else self.observed[rows]
-        return Cells(self.values[rows], None if observed is None or observed.all() else observed)
-
-    def scaled(self, factor: float) -> Cells:
-        """Return the cells times a factor."""
-        return Cells(self.values * factor, self.observed)
-
-    def sums(self, weights: Any) -> tuple[Array, Array]:
-        """Return weights.T @ values, of shape (K, d), for weights dense or CSR of shape (n, K).
-
-        And what it sums up to, of shape (K,).
-        """
-        found = np.asarray(weights.T @ self.values)
-        return found, found.sum(axis=1)
-
-    @property
-    def chunk(self) -> int:
-        """How many rows a chunk has."""
-        return CHUNK
-
-    @cached_property
-    def complete(self) -> npt.NDArray[np.bool_]:
-        """Whether each row has no missing cell."""
-        if self.observed is None:
-            return np.ones(len(self), bool)
-        return np.asarray(self.observed.all(axis=1))
-
-    @cached_property
-    def bits(self) -> Codes:
-        """Zeros and ones as categories: 2 j + x in column j."""
-        columns = 2 * np.arange(self.values.shape[1] + 1)
-        values = (columns[:-1] + (self.values > 0)).astype(np.int32)
-        return Codes(
-            values if self.observed is None else np.where(self.observed, values, -1), columns
-        )
-
-    @cached_property
-    def patterns(self) -> list[tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]]:
-        """The different sets of observed cells, each with the rows that have it."""
-        if self.observed is None:
-            return [(np.ones(self.values.shape[1], bool), np.arange(len(self)))]
-        masks, which = np.unique(self.observed, axis=0, return_inverse=True)
-        order = np.argsort(which.ravel(), kind="stable")
-        sizes = np.bincount(which.ravel(), minlength=len(masks))
-        return list(zip(masks, np.split(order, np.cumsum(sizes)[:-1]), strict=True))
-
-
-def cells(X: Any) -> Cells:
-    """Encode a dense numeric matrix, in which NaN is a missing cell."""
-    X = np.asarray(X, dtype=np.float64)
-    missing = None if kernels.scan(X).finite else np.isnan(X)
-    if missing is None or not missing.any():
-        return Cells(X)
-    return Cells(np.where(missing, 0.0, X), ~missing)
 
 
 @dataclass(frozen=True)
@@ -141,9 +58,11 @@ class Blocks:
 
     @property
     def chunk(self) -> int:
-        """How many rows a chunk has: all if one part is words, else few enough for every part."""
+        """How many rows a chunk has: all if one part is sparse, else few enough for every part."""
         sizes = [part.chunk for part in self.parts]
-        return max(sizes) if any(isinstance(part, Bags) for part in self.parts) else min(sizes)
+        return (
+            max(sizes) if any(isinstance(part, SparseRows) for part in self.parts) else min(sizes)
+        )
 
 
 @dataclass(frozen=True)
@@ -159,17 +78,11 @@ class Rows:
         between for a soft label. None when nothing is known of any label.
     weight : ndarray of shape (n,), or None
         None when every row counts once.
-    memory : Memory, optional
-        What the rounds of one fit leave for the next.
-    known : statistics, optional
-        Those of rows whose label is known, which are counted with these: their posterior is too.
     """
 
     features: Features
     evidence: Array | None = None
     weight: Array | None = None
-    memory: Memory | None = None
-    known: Any = None
 
     def __len__(self) -> int:
         return len(self.features)
@@ -183,15 +96,8 @@ class Rows:
         )
 
     def scaled(self, factor: float) -> Rows:
-        """Return rows of counts that are this part as long, those with a known label too."""
-        known, features = self.known, cast("Cells | Bags", self.features)
-        if known is not None:
-            known = replace(known, features=known.features.scaled(factor))
-        return replace(self, features=features.scaled(factor), memory=Memory(), known=known)
-
-    def fresh(self) -> Rows:
-        """Return the same rows with an empty memory, for the rounds of a fit."""
-        return replace(self, memory=Memory())
+        """Return rows of counts that are this part as long."""
+        return replace(self, features=cast("DenseRows | SparseRows", self.features).scaled(factor))
 
     def chunks(self, most: int | None = None) -> Iterator[Rows]:
         """Cut into chunks, of at most so many rows."""

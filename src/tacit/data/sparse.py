@@ -1,12 +1,8 @@
-"""Sparse rows: bags of words, or of whatever their columns are; what is zero is not stored.
-
-What the rounds of EM do with them is in `tacit.data.rounds`.
-"""
+"""Sparse rows: a CSR matrix, all of its rows or some, packed once for the kernels."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,58 +10,78 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tacit import kernels
-from tacit.numerics import Array
+from tacit.data.lazy import lazy
+from tacit.numerics import SINGLE_FROM, Array
 
-__all__ = ["SLACK", "Bags", "bags", "by_column"]
+__all__ = ["SLACK", "SparseRows", "by_column", "sparse_rows"]
 
 # Kernels read whole vectors: behind a table there is room for one.
 SLACK = 8
 
+# Values beyond this would lose too much in float32.
+LARGEST_SINGLE = 1 << 16
+
 
 @dataclass(frozen=True)
-class Bags:
-    """Rows of a CSR matrix without missing cells; all of them, or those given by their numbers."""
+class SparseRows:
+    """Rows of a CSR matrix without missing cells; all of them, or those given by their numbers.
 
-    table: Any
+    Attributes
+    ----------
+    matrix : CSR matrix
+        Nothing that it stores is zero.
+    rows : ndarray, optional
+        The numbers of the rows; None for all.
+    single : bool
+        Whether scores are float32. It is a matter of all rows, not of the chunk they are in.
+    """
+
+    matrix: Any
     rows: npt.NDArray[np.intp] | None = None
+    single: bool = False
 
     def __len__(self) -> int:
-        return int(self.table.shape[0]) if self.rows is None else len(self.rows)
+        return int(self.matrix.shape[0]) if self.rows is None else len(self.rows)
 
     @property
     def width(self) -> int:
         """The number of columns."""
-        return int(self.table.shape[1])
+        return int(self.matrix.shape[1])
 
-    def take(self, rows: Any) -> Bags:
+    def take(self, rows: Any) -> SparseRows:
         """Return these rows; nothing is copied."""
-        own = np.arange(self.table.shape[0]) if self.rows is None else self.rows
-        return Bags(self.table, own[rows])
+        own = np.arange(self.matrix.shape[0]) if self.rows is None else self.rows
+        return SparseRows(self.matrix, own[rows], self.single)
 
-    def scaled(self, factor: float) -> Bags:
+    def scaled(self, factor: float) -> SparseRows:
         """Return the rows times a factor."""
-        return Bags(self.table * factor, self.rows)
+        return SparseRows(self.matrix * factor, self.rows, self.single)
 
     @property
     def chunk(self) -> int:
-        """How many rows a chunk has: all, as the kernels share them out themselves."""
+        """How many rows a chunk has unless asked otherwise: all, as kernels share them out."""
         return max(len(self), 1)
 
-    @cached_property
+    @lazy
     def values(self) -> Any:
         """These rows as a CSR matrix."""
-        return self.table if self.rows is None else self.table[self.rows]
+        return self.matrix if self.rows is None else self.matrix[self.rows]
 
-    @cached_property
+    @lazy
     def packed(self) -> Any:
-        """These rows as the kernels take them."""
+        """These rows as the kernels take them, by rows and by columns."""
         native = kernels.native()
         assert native is not None
-        table, rows = self.table, self.rows
+        matrix, rows = self.matrix, self.rows
         if rows is not None and len(rows) and (np.diff(rows) == 1).all():  # cut them out first
-            table, rows = _cut(table, int(rows[0]), int(rows[-1]) + 1), None
-        arrays = kernels.csr_arrays(table)
-        return native.Bags(*arrays, self.width, rows, kernels.threads(table.nnz))
+            matrix, rows = _cut(matrix, int(rows[0]), int(rows[-1]) + 1), None
+        arrays = kernels.csr_arrays(matrix)
+        return native.SparseRows(*arrays, self.width, rows, kernels.threads(matrix.nnz))
+
+    @lazy
+    def column_sums(self) -> Array:
+        """The sum of each column."""
+        return np.asarray(self.sums(np.ones((len(self), 1)))[0][0])
 
     def sums(self, weights: Any) -> tuple[Array, Array]:
         """Return weights.T @ values, of shape (K, d), for weights dense or CSR of shape (n, K).
@@ -81,30 +97,33 @@ class Bags:
         flat = np.zeros(n * K + SLACK)
         flat[: n * K] = np.ascontiguousarray(weights).ravel()
         out, totals = np.empty((self.width, K)), np.empty(K)
-        self.packed.count(flat, out, totals, None, kernels.threads(self.packed.entries * K))
+        threads = kernels.threads(self.packed.entries * K)
+        self.packed.count(flat, None, None, out, totals, threads)
         return out.T, totals
 
 
-def _cut(table: Any, first: int, last: int) -> Any:
+def _cut(matrix: Any, first: int, last: int) -> Any:
     """Return the rows [first, last) of a CSR matrix; nothing but where they begin is copied."""
-    starts = table.indptr[first : last + 1]
+    starts = matrix.indptr[first : last + 1]
     part = slice(starts[0], starts[-1])
-    pieces = table.data[part], table.indices[part], starts - starts[0]
-    return type(table)(pieces, shape=(last - first, table.shape[1]), copy=False)
+    pieces = matrix.data[part], matrix.indices[part], starts - starts[0]
+    return type(matrix)(pieces, shape=(last - first, matrix.shape[1]), copy=False)
 
 
-def bags(X: Any) -> Bags:
+def sparse_rows(X: Any) -> SparseRows:
     """Encode a CSR matrix of numbers without NaN; entries that are zero are left out."""
     if X.dtype.kind == "b":
         X = X.astype(np.float64)
-    if not kernels.scan(X.data).full:
+    found = kernels.scan(X.data)
+    if not found.full:
         X = X.copy()
         X.eliminate_zeros()
-    return Bags(X)
+    small = max(found.most, -found.least) <= LARGEST_SINGLE
+    return SparseRows(X, single=small and len(X.data) >= SINGLE_FROM)
 
 
 def by_column(counts: Array) -> Array:
-    """Return a table of shape (K, d) with a line for each column, as the kernels keep it."""
+    """Return a table of shape (K, d) as one of shape (d, K), a line for each column."""
     if counts.T.flags.c_contiguous:
         return counts.T
     native, out = kernels.native(), np.empty(counts.shape[::-1])

@@ -29,7 +29,7 @@ from tacit.estimators.prediction import Fitted
 from tacit.families import Family
 from tacit.models import starts
 from tacit.models.naive_bayes import ClassCounts, NaiveBayes, Params
-from tacit.models.split import Layout, lay_out
+from tacit.models.split import Split, split_rows
 from tacit.numerics import Array
 
 __all__ = ["EMEstimator", "fit_context"]
@@ -210,7 +210,7 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
         """Return the parameters that the labelled rows alone give, for a start."""
         return model.maximize(known)
 
-    def _warmed(self, model: NaiveBayes, chunks: list[Rows], start: Params | None) -> Params | None:
+    def _warmed(self, split: Split, start: Params | None) -> Params | None:
         """Return a better start, if there is a way to get one."""
         return start
 
@@ -250,13 +250,14 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
         model = NaiveBayes(family, self.class_alpha, class_prior, self.assignment == "hard")
         rows = Rows(family.encode(X), None, None if (weight == 1).all() else weight)
         # Callbacks of scikit-learn want parameters after every round, and a warm start has its own.
-        plain = previous is None and not getattr(self, "_skl_callbacks", None)
-        laid = lay_out(model, rows, labels, weight > 0, plain)
-        ran = self._run(laid, X, labels, weight, init, previous, data)
-        params, statistics = laid.spread(ran.best.params, ran.best.statistics)
+        merging = previous is None and not getattr(self, "_skl_callbacks", None)
+        split = split_rows(model, rows, labels, weight > 0, merging)
+        ran = self._run(split, X, labels, weight, init, previous, data)
+        params, statistics = ran.best.params, split.expand(ran.best.statistics)
         if self._exchangeable():  # S20: the same optimum is reported with the same order
             order = np.argsort(-statistics.classes, kind="stable")
             statistics = model.reorder(statistics, order)
+        if split.model is not model or self._exchangeable():
             params = model.maximize(statistics)
         self._set(self._attributes(model, params, statistics))
         self._fitted_on: tuple[list[Any], int] = labels.classes.tolist(), X.shape[1]
@@ -264,7 +265,7 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
         self.__dict__.pop("label_distributions_", None)
         self._known_labels = labels.codes, len(labels.classes)
         if (labels.codes < 0).any():
-            self.label_distributions_ = self._distributions(labels, *laid.unlabelled(rows, labels))
+            self.label_distributions_ = self._distributions(labels, *split.unlabelled(rows, labels))
         ran.report.end(model, params)
         self._interrupted = self.__dict__.pop("_cut_short", False) or ran.interrupted
         if not (ran.best.converged or ran.stopped or ran.interrupted):
@@ -276,7 +277,7 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
 
     def _run(
         self,
-        laid: Layout,
+        split: Split,
         X: Any,
         labels: Labels,
         weight: Array,
@@ -285,12 +286,12 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
         data: dict[str, Any],
     ) -> Ran:
         """Run EM from each start, or go on with what a checkpoint holds."""
-        rng, model, chunks = check_random_state(self.random_state), laid.model, laid.chunks
+        rng, model, chunks = check_random_state(self.random_state), split.model, split.chunks
         drawn = chunks and previous is None and starts.is_random(init, labels, weight)
         n_starts = self._n_starts() if drawn else 1
         report = Reporter(self, data, n_starts)
         keeper = Keeper(self, X, labels, weight)
-        saved = keeper.take_up(model, len(labels.classes), laid.width(X.shape[1]))
+        saved = keeper.take_up(model, len(labels.classes), split.width(X.shape[1]))
         first, objectives, stopped, interrupted = 1, list[float](), False, False
         best: em.Fit[Params, ClassCounts] | None = None
         if saved is not None:
@@ -304,14 +305,14 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
                 elif previous is not None:
                     start = model.maximize(previous) if chunks else None
                 else:
-                    start = self._begin(laid, X, labels, weight, init, rng) if chunks else None
-                    start = self._warmed(model, chunks, start)
+                    start = self._begin(split, X, labels, weight, init, rng) if chunks else None
+                    start = self._warmed(split, start)
                 watch = report.start(number, model)
                 run = em.fit(
                     model,
-                    [chunk.fresh() for chunk in chunks],
+                    chunks,
                     start,
-                    fixed=None if chunks else laid.fixed,
+                    fixed=split.fixed,
                     max_iter=self.max_iter,
                     tol=self.tol * float(weight.sum()),
                     callback=watch.after_round,
@@ -337,7 +338,7 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
 
     def _begin(
         self,
-        laid: Layout,
+        split: Split,
         X: Any,
         labels: Labels,
         weight: Array,
@@ -345,10 +346,10 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
         rng: np.random.RandomState,
     ) -> Params:
         """Return where EM begins: with what labelled rows say, or a start as `init` has it."""
-        if laid.fixed is not None and starts.is_fixed(init, labels, weight, laid.loop):
-            return self._first(laid.model, laid.fixed)
-        begin = starts.responsibilities(init, X, labels, weight, rng, laid.model.hard)
-        return self._start(laid.model, *laid.together(begin, weight))
+        if split.fixed is not None and starts.is_fixed(init, labels, weight, split.loop):
+            return self._first(split.model, split.fixed)
+        begin = starts.responsibilities(init, X, labels, weight, rng, split.model.hard)
+        return self._start(split.model, *split.start(begin, weight))
 
     def _tell(self, ran: Ran, mass: float) -> None:
         """Set the attributes that tell how the rounds went, for rows of so much weight."""

@@ -18,7 +18,7 @@ from tacit.data.rows import Rows
 from tacit.data.validation import check_weight
 from tacit.estimators.base import EMEstimator, fit_context
 from tacit.models.naive_bayes import ClassCounts, NaiveBayes, Params
-from tacit.models.split import count_known, select
+from tacit.models.split import count_labelled, select
 from tacit.numerics import Array, ratio
 from tacit.selection.candidates import Weighed, weighed
 from tacit.selection.cross_validation import UnlabeledHelp, alone
@@ -266,13 +266,13 @@ class Classifier(Scores, EMEstimator):
             raise ValueError("The first call to partial_fit needs rows with labels.")
         known = (labels.codes >= 0) & family.complete(rows.features)
         if weight[known].any():
-            new = count_known(model, rows, known, labels)
-            counts = new if counts is None else counts + new
+            new = count_labelled(model, rows, known, labels)
+            counts = new if counts is None else model.recentre(counts, new) + new
             now = model.maximize(counts)
         if weight[~known].any():
             for chunk in select(rows, ~known, labels).chunks():
                 new = model.expect(now, chunk)
-                counts = new if counts is None else counts + new
+                counts = new if counts is None else model.recentre(counts, new) + new
         assert counts is not None
         self.classes_, self._named_classes = labels.classes, named
         self._fitted_on = labels.classes.tolist(), checked.shape[1]

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, cast
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from tacit import em
-from tacit.data.rows import Rows
 from tacit.estimators.classifier import DiscreteClassifier, NormalClassifier
 from tacit.estimators.components import ComponentClassifier
 from tacit.estimators.counterparts import HasCounterpart
@@ -22,7 +21,8 @@ from tacit.estimators.feature_types import (
     normal_family,
 )
 from tacit.families import Family, Multinomial
-from tacit.models.naive_bayes import NaiveBayes, Params
+from tacit.models.naive_bayes import Params
+from tacit.models.split import Split
 
 __all__ = [
     "BernoulliNB",
@@ -163,18 +163,22 @@ class MultinomialNB(HasCounterpart, ComponentClassifier, DiscreteClassifier, Mul
         "tempering": [Interval(Real, 0, 1, closed="right")],
     }
 
-    def _warmed(self, model: NaiveBayes, chunks: list[Rows], start: Params | None) -> Params | None:
+    def _warmed(self, split: Split, start: Params | None) -> Params | None:
         if self.tempering == 1 or start is None:
             return start
+        model, chunks, fixed = split.model, split.chunks, split.fixed
         size = sum(len(rows) if rows.weight is None else rows.weight.sum() for rows in chunks)
-        size += sum(rows.known.classes.sum() for rows in chunks if rows.known is not None)
+        if fixed is not None:
+            size += fixed.classes.sum()
+            fixed = replace(fixed, features=fixed.features.scaled(self.tempering))
         K = len(start.class_log_prior)
         family = cast(Multinomial, model.family)
         family = replace(family, alpha=self.tempering * family.alpha)
         held = replace(model, family=family, class_alpha=model.class_alpha + size / K)
         short = [rows.scaled(self.tempering) for rows in chunks]
         tol = WARM_UP_TOL * size
-        fit = em.fit(held, short, start, max_iter=WARM_UP, tol=tol, n_jobs=self.n_jobs)
+        settings: dict[str, Any] = {"max_iter": WARM_UP, "tol": tol, "n_jobs": self.n_jobs}
+        fit = em.fit(held, short, start, fixed=fixed, **settings)
         if fit.interrupted:
             raise KeyboardInterrupt
         counts = fit.statistics

@@ -26,22 +26,24 @@ __all__ = [
 
 
 class Expected(NamedTuple):
-    """What is expected of rows: their log-likelihood, counts of classes, (K,), and statistics.
+    """What the E-step expects of rows.
 
-    `rounding` is how many nats the log-likelihood can be off; `with_known` says whether the
-    labelled rows that come with them are in it.
+    Attributes
+    ----------
+    log_likelihood : float
+        Of the rows, summed.
+    classes : ndarray of shape (K,)
+        Expected counts of the classes.
+    statistics
+        Those of the family.
+    responsibilities : ndarray of shape (n, K), optional
+        p(y | x) of each row times its weight, where the kernel has them at hand.
     """
 
     log_likelihood: float
     classes: Array
     statistics: Any
-    rounding: float = 0.0
-    with_known: bool = False
-
-
-# How many nats a row's log-likelihood can be off if its posterior is taken in float32: the rounding
-# of exponentials, and of posteriors that stay because they hardly moved.
-ROUNDING = 2e-7
+    responsibilities: npt.NDArray[np.floating[Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,17 @@ class Family(ABC):
     def around(self, statistics: Any) -> Self:
         """Return the family that counts more exactly, given the statistics of a first count."""
         return self
+
+    def for_rounds(self, features: Any) -> Self:
+        """Return the family whose params are ready for the E-step of these rows."""
+        return self
+
+    def recentre(self, statistics: Any, centre: Any) -> Any:
+        """Return statistics around the centre of params, or of the statistics they are added to.
+
+        Most statistics are plain sums, and have none.
+        """
+        return statistics
 
     def extend(self, X: Any, statistics: Any) -> tuple[Self, Any]:
         """Return the family and statistics, widened for what is new in a further batch."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -12,13 +11,14 @@ from scipy import sparse
 from sklearn.preprocessing import binarize
 
 from tacit import kernels
-from tacit.data.memory import Smoothing
-from tacit.data.rows import Cells, Rows, cells
-from tacit.data.sparse import Bags, bags, by_column
+from tacit.data.dense import DenseRows, dense_rows
+from tacit.data.lazy import lazy
+from tacit.data.rows import Rows
+from tacit.data.sparse import SparseRows, by_column, sparse_rows
 from tacit.em import Sums
-from tacit.families.base import ROUNDING, Expected, check_array, check_is, check_shares
-from tacit.families.linear import Linear, Logs, Ratios
-from tacit.numerics import Array, column_sums, dot, expected_log, log, ratio, times
+from tacit.families.base import Expected, check_array, check_is, check_shares
+from tacit.families.linear import Linear, Logs, Ratios, Smoothing
+from tacit.numerics import SINGLE_FROM, Array, column_sums, dot, expected_log, log, ratio, times
 
 __all__ = ["Bernoulli"]
 
@@ -48,7 +48,7 @@ class Params(Ratios):
     seen: Array
     given_zeros: Array | None = None
 
-    @cached_property
+    @lazy
     def logs(self) -> Logs:
         """The smoothed ratios of counts, C (3), H, W (14); 1/2 where nothing was seen."""
         native, (K, d) = kernels.native(), self.counts.shape
@@ -72,27 +72,23 @@ class Params(Ratios):
         assert log_not is not None
         return log_not
 
-    @cached_property
+    @lazy
     def log_odds(self) -> Array:
         """log_p - log_not."""
         return self.log_p - self.log_not
 
-    @cached_property
+    @lazy
     def all_absent(self) -> Array:
         """The log-likelihood of a row without any feature, of shape (K,)."""
         return np.asarray(self.log_not.sum(axis=1))
 
     @property
     def smoothing(self) -> Smoothing | None:
-        """How the counts become log-odds, the sums of log_not being what is added for a class."""
-        if self.seen.shape[1] > 1 or self.alpha.ndim:  # then columns have totals of their own
+        """How the counts become log-odds; None where columns have totals of their own."""
+        if self.seen.shape[1] > 1 or self.alpha.ndim:
             return None
-        found = self.following(self.seen[:, 0])
-        return None if np.isinf(found.log_totals).any() else found
-
-    def following(self, classes: Array) -> Smoothing:
-        """Return how counts become log-odds after these counts of classes."""
-        return Smoothing(self.alpha, log(classes + 2.0 * self.alpha), classes)
+        log_totals = log(self.seen[:, 0] + 2.0 * self.alpha)
+        return None if np.isinf(log_totals).any() else Smoothing(log_totals, self.seen[:, 0])
 
 
 @dataclass(frozen=True)
@@ -143,18 +139,19 @@ class Bernoulli(Linear):
 
     binarize: float | None = 0.0
 
-    def encode(self, X: Any) -> Cells | Bags:
+    def encode(self, X: Any) -> DenseRows | SparseRows:
         """Turn values into zeros and ones, keeping NaN as missing."""
         if self.binarize is None:
             X = _check_binary(X)
         elif sparse.issparse(X) and self._keeps_all(X.data):
             ones = np.ones(len(X.data), np.float32)  # the structure stays as it is
-            return Bags(type(X)((ones, X.indices, X.indptr), shape=X.shape, copy=False))
+            own = type(X)((ones, X.indices, X.indptr), shape=X.shape, copy=False)
+            return SparseRows(own, single=len(ones) >= SINGLE_FROM)
         elif sparse.issparse(X):
             X = binarize(X, threshold=self.binarize)
         else:
             X = np.where(np.isnan(X), np.nan, np.greater(X, self.binarize))
-        return bags(X) if sparse.issparse(X) else cells(X)
+        return sparse_rows(X) if sparse.issparse(X) else dense_rows(X)
 
     def _keeps_all(self, data: Any) -> bool:
         """Return whether every entry that is stored is 1."""
@@ -163,10 +160,12 @@ class Bernoulli(Linear):
         positive = self.binarize == 0 and found.least >= 0 and found.full
         return self.binarize >= 0 and (positive or bool((data > self.binarize).all()))
 
-    def score(self, params: Params, features: Cells | Bags, fitting: bool = False) -> Array:
+    def score(
+        self, params: Params, features: DenseRows | SparseRows, fitting: bool = False
+    ) -> Array:
         """Return sum_j x_j log p_j + (1 - x_j) log(1 - p_j), W (5)."""
         X = features.values
-        if isinstance(features, Cells):
+        if isinstance(features, DenseRows):
             zeros = 1.0 - X if features.observed is None else features.observed - X
             return dot(X, params.log_p) + dot(zeros, params.log_not)
         # Every feature absent, corrected where one is present: only non-zeros are visited. A
@@ -192,11 +191,15 @@ class Bernoulli(Linear):
         constants = log_prior + params.all_absent
         return kernels.score(X, params.log_odds.T, constants, wanted, ones=True)
 
-    def count(self, features: Cells | Bags, weights: Any, params: Params | None = None) -> Counts:
+    def count(
+        self, features: DenseRows | SparseRows, weights: Any, params: Params | None = None
+    ) -> Counts:
         """Sum the weights of ones and of zeros: the numerators of W (20), H, C Fig. 1."""
         ones, totals = features.sums(weights)
         classes = column_sums(weights)[:, None]
-        if isinstance(features, Bags):
+        if isinstance(features, SparseRows):
+            if self.single is not None:  # laid out as what the rounds add to it
+                ones = by_column(ones).T
             return self._counts(ones, totals, classes)
         X, observed = features.values, features.observed
         if observed is None:
@@ -207,13 +210,10 @@ class Bernoulli(Linear):
     def _counts(self, words: Array, totals: Array, classes: Array) -> Counts:
         return Counts(words, classes.reshape(-1, 1))
 
-    def _words(self, statistics: Counts) -> Array:
-        return statistics.ones
-
     def expect(self, params: Ratios, rows: Rows, log_prior: Array, hard: bool) -> Expected | None:
         """Score, normalise and count in one pass of the kernels, dense rows as categories."""
         features = rows.features
-        if not isinstance(features, Cells):
+        if not isinstance(features, DenseRows):
             return super().expect(params, rows, log_prior, hard)
         if kernels.native() is None or features.values.shape[1] > MOST_BITS:
             return None
@@ -224,19 +224,19 @@ class Bernoulli(Linear):
         log_likelihood, classes, counts = features.bits.expect(table, given, log_prior, hard)
         zeros, ones = counts[::2].T, counts[1::2].T
         seen = classes[:, None] if features.observed is None else ones + zeros
-        rounding = ROUNDING * float(classes.sum()) if features.bits.is_single(K) else 0.0
-        return Expected(log_likelihood, classes, Counts(ones, seen, zeros), rounding)
+        return Expected(log_likelihood, classes, Counts(ones, seen, zeros))
 
-    def keys(self, features: Cells | Bags) -> npt.NDArray[np.uint8] | None:
+    def keys(self, features: DenseRows | SparseRows) -> npt.NDArray[np.uint8] | None:
         """Return a line of bytes for each row of a dense table, the same for equal rows."""
-        if isinstance(features, Bags) or features.values.shape[1] > MOST_BITS:
+        if isinstance(features, SparseRows) or features.values.shape[1] > MOST_BITS:
             return None
         return features.bits.keys()
 
     def maximize(self, statistics: Counts) -> Params:
         """Return the smoothed ratios of counts, C (3), H, W (14)."""
         alpha = np.asarray(self.alpha)
-        return Params(statistics.ones, alpha, statistics.seen, statistics.given_zeros)
+        given = statistics.seen, statistics.given_zeros
+        return Params(statistics.ones, alpha, *given, single=self.single)
 
     def log_prior(self, params: Params) -> float:
         """Return the log density of Beta(alpha + 1, alpha + 1) at the params (H, S13)."""
@@ -247,6 +247,10 @@ class Bernoulli(Linear):
 
     def log_joint(self, params: Params, statistics: Counts) -> float:
         """Return C (16) without the class prior's part."""
+        weights = params.own_weights
+        if weights is not None and statistics.given_zeros is None:
+            seen = expected_log(statistics.seen[:, 0], weights.constants)
+            return weights.expected_score(statistics.ones) + seen
         own = params.logs.score if statistics.ones is params.counts else None
         if own is not None:
             return own

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -12,11 +11,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tacit import kernels
-from tacit.data.categorical import Codes
+from tacit.data.categorical import CategoricalRows
+from tacit.data.lazy import lazy
 from tacit.data.rows import Rows
 from tacit.em import Sums
 from tacit.families.base import (
-    ROUNDING,
     Expected,
     Smoothed,
     check_array,
@@ -24,7 +23,7 @@ from tacit.families.base import (
     check_shares,
     is_labelled,
 )
-from tacit.numerics import Array, expected_log, log, ratio
+from tacit.numerics import SINGLE_FROM, Array, expected_log, log, ratio
 
 __all__ = ["Categorical"]
 
@@ -138,14 +137,15 @@ class Categorical(Smoothed):
         """Cut a table of shape (sum of v_j, K) into one of shape (K, v_j) for each feature."""
         return [part.T for part in np.split(table, self._offsets()[1:])]
 
-    def encode(self, X: Any) -> Codes:
+    def encode(self, X: Any) -> CategoricalRows:
         """Turn categories into places in the tables; -1 is missing."""
         starts = np.append(self._offsets(), sum(self.sizes))
+        single = X.size >= SINGLE_FROM
         native = kernels.native()
         if native is not None and _whole(X):
             shifted = np.empty(X.shape, np.int32)
             if not native.shift_codes(X, starts, shifted, kernels.threads(X.size)):
-                return Codes(shifted, starts)
+                return CategoricalRows(shifted, starts, single)
         codes = _check_codes(X, warn=True)
         unknown = codes >= np.array(self.sizes)
         if unknown.any() and self.handle_unknown == "error":
@@ -155,9 +155,10 @@ class Categorical(Smoothed):
                 f"{self.sizes[j] - 1}. Set min_categories, or handle_unknown='missing'."
             )
         missing = (codes < 0) | unknown
-        return Codes(np.where(missing, -1, codes + self._offsets()).astype(np.int32), starts)
+        places = np.where(missing, -1, codes + self._offsets()).astype(np.int32)
+        return CategoricalRows(places, starts, single)
 
-    def score(self, params: Params, features: Codes, fitting: bool = False) -> Array:
+    def score(self, params: Params, features: CategoricalRows, fitting: bool = False) -> Array:
         """Return sum_j log p_j(x_j | y)."""
         codes, native = features.values, kernels.native()
         scores = np.zeros((len(codes), params.said.shape[1]))
@@ -168,7 +169,9 @@ class Categorical(Smoothed):
             scores += np.where(column[:, None] < 0, 0.0, params.said[column])
         return scores
 
-    def count(self, features: Codes, weights: Any, params: Params | None = None) -> Counts:
+    def count(
+        self, features: CategoricalRows, weights: Any, params: Params | None = None
+    ) -> Counts:
         """Sum weights by category and class: C Fig. 1 and L, for v_j values."""
         codes, native = features.values, kernels.native()
         counts = np.zeros((sum(self.sizes), weights.shape[1]))
@@ -187,13 +190,12 @@ class Categorical(Smoothed):
     def expect(self, params: Params, rows: Rows, log_prior: Array, hard: bool) -> Expected | None:
         """Score, normalise and count in one pass of the kernels."""
         features = rows.features
-        if kernels.native() is None or not isinstance(features, Codes):
+        if kernels.native() is None or not isinstance(features, CategoricalRows):
             return None
         log_likelihood, classes, counts = features.expect(params.said, rows, log_prior, hard)
-        rounding = ROUNDING * float(classes.sum()) if features.is_single(len(classes)) else 0.0
-        return Expected(log_likelihood, classes, Counts(counts), rounding)
+        return Expected(log_likelihood, classes, Counts(counts))
 
-    def keys(self, features: Codes) -> npt.NDArray[np.uint8]:
+    def keys(self, features: CategoricalRows) -> npt.NDArray[np.uint8]:
         """Return a line of bytes for each row, the same for equal rows."""
         return features.keys()
 
@@ -201,7 +203,7 @@ class Categorical(Smoothed):
         """Sum a table over each feature's categories, and repeat the sum for each of them."""
         return np.add.reduceat(table, self._offsets()).repeat(self.sizes, axis=0)
 
-    @cached_property
+    @lazy
     def _alpha(self) -> Array:
         """The smoothing of each line of the table."""
         alpha = np.broadcast_to(np.asarray(self.alpha, dtype=np.float64), (len(self.sizes),))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tacit.data.rows import Cells
+from tacit.data.dense import DenseRows
 from tacit.families.base import check_array, check_is
 from tacit.families.gaussian import EPS, LARGEST, LEAST, Centred, Normal, by_class
 from tacit.numerics import Array, ratio
@@ -90,7 +90,7 @@ class Discriminant(Normal):
             raise ValueError("covariance cannot change from one partial_fit to the next.")
         return super().adopt(other)
 
-    def score(self, params: Params, features: Cells, fitting: bool = False) -> Array:
+    def score(self, params: Params, features: DenseRows, fitting: bool = False) -> Array:
         """Return log N(x_O; mean_O, Sigma_OO) of the observed cells O."""
         noise = self.noise if fitting else 0.0
         scores = np.empty((len(features), len(params.mean)))
@@ -105,7 +105,7 @@ class Discriminant(Normal):
                 scores[rows, k] = -0.5 * ((whitened**2).sum(axis=1) + constant[own])
         return scores
 
-    def count(self, features: Cells, weights: Any, params: Params | None = None) -> Moments:
+    def count(self, features: DenseRows, weights: Any, params: Params | None = None) -> Moments:
         """Sum weights, values and their products, with what is expected of missing cells."""
         K, d = weights.shape[1], features.values.shape[1]
         pilot = np.broadcast_to(self.pilot, (K, d)) if params is None else params.mean
@@ -135,7 +135,7 @@ class Discriminant(Normal):
                 add(k, centred, dense[rows, k], self.noise * fill[own] @ fill[own].T + around[own])
         return Moments(pilot, weight, sums, scatter)
 
-    def complete(self, features: Cells) -> npt.NDArray[np.bool_]:
+    def complete(self, features: DenseRows) -> npt.NDArray[np.bool_]:
         """Return the rows without a missing cell."""
         return features.complete
 

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tacit import kernels
-from tacit.data.rows import Cells, Rows, cells
+from tacit.data.dense import DenseRows, dense_rows
+from tacit.data.rows import Rows
 from tacit.em import Sums
 from tacit.families.base import Expected, Family, check_array, check_is, is_labelled
 from tacit.numerics import Array, column_sums, ratio
@@ -94,9 +95,14 @@ class Normal(Family):
         """Sum around the means of the classes."""
         return replace(self, pilot=statistics.means())
 
-    def encode(self, X: Any) -> Cells:
+    def recentre(self, statistics: Any, centre: Any) -> Any:
+        """Return the sums around the means of the params, or the pilot of other statistics."""
+        pilot = centre.pilot if isinstance(centre, Centred) else centre.mean
+        return statistics if statistics.pilot is pilot else statistics.around(pilot)
+
+    def encode(self, X: Any) -> DenseRows:
         """Mark NaN as missing."""
-        encoded = cells(X)
+        encoded = dense_rows(X)
         found = kernels.scan(encoded.values)
         if max(found.most, -found.least) > LARGEST:
             raise ValueError(
@@ -121,9 +127,9 @@ class Params:
 
 @dataclass(frozen=True)
 class Centred(Sums, ABC):
-    """Sums around a pilot. The sum of two is around the pilot of the second.
+    """Sums around a pilot. Two can be added if they are around the same, as those of a round are.
 
-    The chunks of a round share one pilot, so that theirs is a plain sum.
+    `around` makes them so (see `tacit.families.Family.recentre`).
     """
 
     pilot: Array  # (K, d)
@@ -139,9 +145,10 @@ class Centred(Sums, ABC):
         """Return the same moments around another pilot."""
 
     def __add__(self, other: Self) -> Self:
-        own = self if self.pilot is other.pilot else self.around(other.pilot)
+        if self.pilot is not other.pilot and not np.array_equal(self.pilot, other.pilot):
+            raise ValueError("Sums around different pilots cannot be added: recentre one of them.")
         names = [field.name for field in fields(self) if field.name != "pilot"]
-        return replace(other, **{n: getattr(own, n) + getattr(other, n) for n in names})
+        return replace(other, **{n: getattr(self, n) + getattr(other, n) for n in names})
 
 
 @dataclass(frozen=True)
@@ -199,7 +206,7 @@ class Gaussian(Normal):
         """Take the constants of the data from another family."""
         return replace(super().adopt(other), fence=other.fence)
 
-    def encode(self, X: Any) -> Cells:
+    def encode(self, X: Any) -> DenseRows:
         """Mark NaN as missing, and bring values that lie far out back to the fence."""
         encoded = super().encode(X)
         if self.fence is None:
@@ -213,7 +220,7 @@ class Gaussian(Normal):
         near = bool((apart <= NEAR * (squares - apart)).all())
         return self if near else super().around(statistics)
 
-    def score(self, params: Params, features: Cells, fitting: bool = False) -> Array:
+    def score(self, params: Params, features: DenseRows, fitting: bool = False) -> Array:
         """Return sum_j log N(x_j; mean_j, variance_j) over the observed cells."""
         X, observed, native = features.values, features.observed, kernels.native()
         noise = self.noise if fitting else 0.0
@@ -237,7 +244,7 @@ class Gaussian(Normal):
         native, features = kernels.native(), rows.features
         if native is None:
             return None
-        assert isinstance(features, Cells)
+        assert isinstance(features, DenseRows)
         (K, d), observed = params.mean.shape, features.observed
         sums, squares, classes = np.empty((d, K)), np.empty((d, K)), np.empty(K)
         seen = None if observed is None else np.empty((d, K))
@@ -263,7 +270,7 @@ class Gaussian(Normal):
         weight = np.repeat(classes[:, None], d, axis=1) if seen is None else seen.T
         return Expected(log_likelihood, classes, Moments(params.mean, weight, sums.T, squares.T))
 
-    def count(self, features: Cells, weights: Any, params: Params | None = None) -> Moments:
+    def count(self, features: DenseRows, weights: Any, params: Params | None = None) -> Moments:
         """Sum weights, values and squares around the means of the params."""
         shape = weights.shape[1], features.values.shape[1]
         pilot = np.broadcast_to(self.pilot, shape) if params is None else params.mean
@@ -358,7 +365,7 @@ class Gaussian(Normal):
         check_array("variance", params.variance, params.mean.shape, least=LEAST)
 
 
-def _fence(X: Cells) -> Array:
+def _fence(X: DenseRows) -> Array:
     """Return the least and the largest value of each column, without those that lie far out."""
     values = X.values if X.observed is None else np.where(X.observed, X.values, np.nan)
     fence = np.tile([[0.0], [1.0]], values.shape[1])
@@ -371,14 +378,14 @@ def _fence(X: Cells) -> Array:
     return fence
 
 
-def n_observed(X: Cells) -> Array:
+def n_observed(X: DenseRows) -> Array:
     """Return the number of observed cells in each column."""
     if X.observed is None:
         return np.full(X.values.shape[1], float(len(X)))
     return np.asarray(X.observed.sum(axis=0), dtype=np.float64)
 
 
-def sum_around(features: Cells, weights: Any, pilot: Array) -> tuple[Array, Array]:
+def sum_around(features: DenseRows, weights: Any, pilot: Array) -> tuple[Array, Array]:
     """Return the weighted sums of observed values and squares around the pilot of each class.
 
     Weights are None if there is one class, to which every row belongs.

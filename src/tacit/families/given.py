@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tacit.data.rows import Cells, cells
+from tacit.data.dense import DenseRows, dense_rows
 from tacit.em import Sums
 from tacit.families.base import Family, check_is
 from tacit.numerics import Array
@@ -42,15 +42,15 @@ class Given(Family):
 
     parts: int = 1
 
-    def encode(self, X: Any) -> Cells:
+    def encode(self, X: Any) -> DenseRows:
         """Take the evidence as it is."""
-        return cells(X)
+        return dense_rows(X)
 
-    def score(self, params: Any, features: Cells, fitting: bool = False) -> Array:
+    def score(self, params: Any, features: DenseRows, fitting: bool = False) -> Array:
         """Return the evidence."""
         return np.repeat(features.values, self.parts, axis=1)
 
-    def count(self, features: Cells, weights: Any, params: Any = None) -> Total:
+    def count(self, features: DenseRows, weights: Any, params: Any = None) -> Total:
         """Return the expected evidence."""
         scores = self.score(params, features)
         product = weights.multiply(scores) if sparse.issparse(weights) else weights * scores

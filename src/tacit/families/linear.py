@@ -1,25 +1,26 @@
-"""What the families of sparse rows share: log p(x | y) is linear in the entries of the row."""
+"""What the families of sparse rows share: log p(x | y) is linear in the entries of the row.
+
+For these a native kernel goes from weights straight to posteriors and their sums, by rows and then
+by columns: `Linear.expect`. The NumPy code of `tacit.models.naive_bayes` is its oracle.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from tacit import kernels
-from tacit.data import rounds
-from tacit.data.memory import Known, Smoothing
+from tacit.data.lazy import lazy
 from tacit.data.rows import Rows
-from tacit.data.sparse import Bags, by_column
-from tacit.families.base import ROUNDING, Expected, Smoothed
-from tacit.numerics import Array, log
+from tacit.data.sparse import SLACK, SparseRows, by_column
+from tacit.families.base import Expected, Smoothed
+from tacit.numerics import Array, expected_log
 
-__all__ = ["Linear", "Logs", "Ratios", "expected_logs"]
-
-# With less smoothing than this, sums are not kept up by differences, whose rounding would show.
-LEAST_ALPHA = 1e-6
+__all__ = ["Linear", "Logs", "Ratios", "Smoothing", "Weights"]
 
 
 class Logs(NamedTuple):
@@ -40,6 +41,58 @@ class Logs(NamedTuple):
     score: float | None = None
 
 
+class Smoothing(NamedTuple):
+    """How counts become weights.
+
+    Attributes
+    ----------
+    log_totals : ndarray of shape (K,)
+        Log of what the smoothed counts are divided by.
+    class_counts : ndarray of shape (K,), optional
+        How often each class was, if the weights are those of presence and absence.
+    """
+
+    log_totals: Array
+    class_counts: Array | None = None
+
+
+@dataclass(frozen=True)
+class Weights:
+    """log p(x | y) = constants_y + sum_j x_j (table + remainder + mean)_jy, as the kernels take it.
+
+    Attributes
+    ----------
+    table : ndarray of shape (d K + SLACK,)
+        Weights less their mean over the classes, in float32 or float64.
+    remainder : ndarray of float32 of shape (d K,), optional
+        What rounding to float32 took off them.
+    mean : ndarray of shape (d,)
+        Their mean over the classes.
+    constants : ndarray of shape (K,)
+        log p(x | y) of a row without entries.
+    density : float
+        The log density of the smoothing.
+    """
+
+    table: npt.NDArray[np.float32] | Array
+    remainder: npt.NDArray[np.float32] | None
+    mean: Array
+    constants: Array
+    density: float
+
+    @property
+    def single(self) -> bool:
+        """Whether the table is float32."""
+        return self.table.dtype == np.float32
+
+    def expected_score(self, counts: Array) -> float:
+        """Return the expected log p(x | y) of counts of entries, (K, d), without the constants."""
+        native = kernels.native()
+        assert native is not None
+        given = by_column(counts), self.table, self.remainder, self.mean
+        return float(native.expected_score(*given, kernels.threads(4 * counts.size)))
+
+
 @dataclass(frozen=True)
 class Ratios(ABC):
     """Params that are ratios of counts. Their logarithms are taken when somebody asks for them.
@@ -50,13 +103,13 @@ class Ratios(ABC):
         Of what is there.
     alpha : ndarray of shape () or (d,)
         What is added to every count.
-    noted : float, optional
-        The log density of the smoothing, if a round has come across it.
+    single : bool, optional
+        Which weights rows will be scored with, float32 or float64; None if none will be.
     """
 
     counts: Array
     alpha: Array
-    noted: ClassVar[float | None] = None
+    single: bool | None = field(default=None, kw_only=True)
 
     @property
     @abstractmethod
@@ -69,64 +122,114 @@ class Ratios(ABC):
         return self.logs.log_p
 
     @property
-    def density(self) -> float | None:
-        """The log density of the smoothing, if a kernel has come across it."""
-        return self.logs.density if self.noted is None else self.noted
-
-    @property
     @abstractmethod
     def smoothing(self) -> Smoothing | None:
         """How the counts become weights for the kernels; None if these cannot take them."""
 
-    @abstractmethod
-    def following(self, classes: Array) -> Smoothing:
-        """Return how counts become weights in the next round, after these counts of classes."""
+    def weights(self, single: bool) -> Weights | None:
+        """Return the weights for the kernels; None if there are no kernels for them."""
+        return self._single_weights if single else self._double_weights
+
+    @lazy
+    def _single_weights(self) -> Weights | None:
+        return self._weights(np.float32)
+
+    @lazy
+    def _double_weights(self) -> Weights | None:
+        return self._weights(np.float64)
+
+    def _weights(self, dtype: type[np.floating[Any]]) -> Weights | None:
+        native, smoothing, (K, d) = kernels.native(), self.smoothing, self.counts.shape
+        if native is None or smoothing is None:
+            return None
+        table, mean, constants = np.empty(d * K + SLACK, dtype), np.empty(d), np.empty(K)
+        table[d * K :] = 0
+        remainder = np.empty(d * K, np.float32) if dtype is np.float32 else None
+        given = self.counts.T, np.atleast_1d(self.alpha), *smoothing
+        out = table, remainder, mean, constants
+        density, bounded = native.make_weights(*given, *out, kernels.threads(16 * K * d))
+        # (The absence of a feature that is certain is no matter of weights.)
+        return Weights(*out, density) if bounded else None
+
+    @property
+    def own_weights(self) -> Weights | None:
+        """The weights that rows are scored with in the rounds of a fit, if there are any."""
+        return None if self.single is None else self.weights(self.single)
+
+    @property
+    def density(self) -> float | None:
+        """The log density of the smoothing, where a kernel has come across it."""
+        return self.logs.density if self.own_weights is None else self.own_weights.density
 
 
 @dataclass(frozen=True)
 class Linear(Smoothed):
-    """A family p(x | y) with log p(x | y) = x · weights_y + constant_y for sparse rows x."""
+    """A family p(x | y) with log p(x | y) = x · weights_y + constant_y for sparse rows x.
 
+    Attributes
+    ----------
+    single : bool, optional
+        Which weights `maximize` makes for the kernels; set by `for_rounds`.
+    """
+
+    single: bool | None = field(default=None, kw_only=True, metadata={"saved": False})
     takes_sparse: ClassVar[bool] = True
 
     @abstractmethod
     def _counts(self, words: Array, totals: Array, classes: Array) -> Any:
         """Return the statistics: sums of entries, (K, d) and (K,), and counts of the classes."""
 
-    @abstractmethod
-    def _words(self, statistics: Any) -> Array:
-        """Return the sums of entries, (K, d)."""
+    def for_rounds(self, features: Any) -> Self:
+        """Let `maximize` make the weights that these rows are scored with."""
+        if kernels.native() is None or not isinstance(features, SparseRows):
+            return self
+        return replace(self, single=features.single)
 
     def expect(self, params: Ratios, rows: Rows, log_prior: Array, hard: bool) -> Expected | None:
-        """Score, normalise and count sparse rows in one pass of the kernels."""
+        """Return what the E-step expects of sparse rows: posteriors by rows, sums by columns."""
         features = rows.features
-        if kernels.native() is None or not isinstance(features, Bags):
+        if not isinstance(features, SparseRows):
             return None
-        smoothing = params.smoothing
-        if smoothing is None:
+        weights = params.weights(features.single)
+        if weights is None:
             return None
-        rows = rows if rows.memory is not None else rows.fresh()
-        assert rows.memory is not None
-        weights = rows.memory.weights(features, params.counts, smoothing)
-        if not weights.bounded:  # the absence of a certain feature is another matter
-            return None
-        params.__dict__["noted"] = weights.density
-        known = None
-        if rows.known is not None:
-            known = Known(rows.known.classes, self._words(rows.known.features))
-        smoothed = bool(np.all(np.asarray(self.alpha) >= LEAST_ALPHA))
-        found = rounds.expect(rows, known, weights, params.following, log_prior, hard, smoothed)
-        statistics = self._counts(found.words, found.totals, found.classes)
-        single = weights.table.dtype == np.float32
-        rounding = ROUNDING * float(found.classes.sum()) if single else 0.0
-        return Expected(found.log_likelihood, found.classes, statistics, rounding, with_known=True)
+        constants = weights.constants + log_prior
+        middle = float(constants[np.isfinite(constants)].mean())
+        constants -= middle  # small numbers, for float32
+        K, both = len(constants), column_sums(rows)
+        words, totals, classes = np.empty((features.width, K)), np.empty(K), np.empty(K)
+        threads = kernels.threads(features.packed.entries * K)
+        out = words, totals, threads
+        table = weights.table, weights.remainder
+        smoothed = np.isfinite(constants).all() and (np.asarray(self.alpha) > 0).all()
+        if K == 2 and weights.single and smoothed and rows.evidence is None and not hard:
+            posteriors = np.empty(len(features), np.float32)
+            log_odds = np.ascontiguousarray(2.0 * weights.table[1 : 2 * features.width : 2])
+            log_likelihood = features.packed.expect_odds(
+                log_odds, constants[1] - constants[0], rows.weight, posteriors, classes, threads
+            )
+            log_likelihood += features.packed.count_odds(posteriors, both, *table, *out)
+            responsibilities = None
+        else:
+            posteriors = np.empty(len(features) * K + SLACK, weights.table.dtype)
+            posteriors[-SLACK:] = 0
+            given = rows.evidence, rows.weight, log_prior, hard
+            log_likelihood = features.packed.expect(
+                weights.table, constants, *given, posteriors, classes, threads
+            )
+            log_likelihood += features.packed.count(posteriors, *table, *out)
+            responsibilities = posteriors[:-SLACK].reshape(len(features), K)
+        size = len(features) if rows.weight is None else float(rows.weight.sum())
+        log_likelihood += middle * size + float((both * weights.mean).sum())
+        log_likelihood += expected_log(classes, constants)
+        statistics = self._counts(words.T, totals, classes)
+        return Expected(log_likelihood, classes, statistics, responsibilities)
 
 
-def expected_logs(weights: Array, counts: Array, alpha: Any) -> float:
-    """Return the sum of weights · log(counts + alpha), with 0 · -inf = 0."""
-    native = kernels.native()
-    if native is None:
-        logs = log(counts + alpha)
-        return float(np.multiply(weights, logs, out=np.zeros(logs.shape), where=weights != 0).sum())
-    pieces = by_column(weights), by_column(counts), np.atleast_1d(alpha)
-    return float(native.expected_logs(*pieces, kernels.threads(8 * counts.size)))
+def column_sums(rows: Rows) -> Array:
+    """Return the sum of each column of sparse rows, each row times its weight."""
+    features = rows.features
+    assert isinstance(features, SparseRows)
+    if rows.weight is None:
+        return features.column_sums
+    return np.asarray(features.sums(rows.weight[:, None])[0][0])

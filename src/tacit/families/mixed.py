@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tacit.data.rows import Blocks, Joined, Rows
-from tacit.data.sparse import Bags
+from tacit.data.sparse import SparseRows
 from tacit.em import Sums
 from tacit.families.base import Expected, Family, check_is
 from tacit.kernels import Wanted
@@ -98,6 +98,17 @@ class Mixed(Family):
         same = all(new is part.family for new, part in zip(families, self.parts, strict=True))
         return self if same else self._replace(families)
 
+    def for_rounds(self, features: Blocks) -> Self:
+        """Let each part make its params ready for its columns."""
+        pairs = zip(self.parts, features.parts, strict=True)
+        return self._replace([part.family.for_rounds(block) for part, block in pairs])
+
+    def recentre(self, statistics: Parts, centre: Any) -> Parts:
+        """Recentre each part."""
+        centres = centre.parts if isinstance(centre, Parts) else centre
+        triples = zip(self.parts, statistics.parts, centres, strict=True)
+        return Parts(tuple(part.family.recentre(sums, own) for part, sums, own in triples))
+
     def extend(self, X: Any, statistics: Parts) -> tuple[Self, Parts]:
         """Widen each part."""
         blocks = zip(self.parts, self._columns(X), statistics.parts, strict=True)
@@ -129,36 +140,29 @@ class Mixed(Family):
         """Let the kernels of one part expect, to which the others are evidence of the class."""
         assert isinstance(rows.features, Blocks)
         blocks = rows.features.parts
-        lead = next((i for i, block in enumerate(blocks) if isinstance(block, Bags)), 0)
+        lead = next((i for i, block in enumerate(blocks) if isinstance(block, SparseRows)), 0)
         others = [i for i in range(len(blocks)) if i != lead]
-        if others and not isinstance(blocks[lead], Bags):
+        if others and not isinstance(blocks[lead], SparseRows):
             return None
-        rows = rows if rows.memory is not None else rows.fresh()
-        evidence, most = rows.evidence, None
+        evidence, most = rows.evidence, np.zeros(1)
         if others:
             pieces = [self.parts[i].family.score(params[i], blocks[i], True) for i in others]
             evidence = np.sum(pieces if evidence is None else [*pieces, evidence], axis=0)
             most = np.maximum(evidence.max(axis=1), np.finfo(np.float64).min)
             evidence -= most[:, None]  # which leaves small numbers, whose float32 is exact enough
-        known = rows.known and replace(rows.known, features=rows.known.features.parts[lead])
-        own = replace(rows, features=blocks[lead], evidence=evidence, known=known)
-        found = self.parts[lead].family.expect(params[lead], own, log_prior, hard)
-        if found is None or not others:
-            return found and found._replace(statistics=Parts((found.statistics,)))
-        assert rows.memory is not None
-        assert most is not None
-        shape = len(rows), len(log_prior)
-        weights = rows.memory.kept[: shape[0] * shape[1]].reshape(shape).astype(np.float64)
-        statistics = [found.statistics if i == lead else None for i in range(len(blocks))]
-        likelihood = found.log_likelihood
-        likelihood += float((most if rows.weight is None else most * rows.weight).sum())
-        for i in others:
-            statistics[i] = self.parts[i].family.count(blocks[i], weights, params[i])
-            if rows.known is not None and found.with_known:
-                before = rows.known.features.parts[i]
-                likelihood += self.parts[i].family.log_joint(params[i], before)
-                statistics[i] = before + statistics[i]
-        return found._replace(log_likelihood=likelihood, statistics=Parts(tuple(statistics)))
+        own = replace(rows, features=blocks[lead], evidence=evidence)
+        result = self.parts[lead].family.expect(params[lead], own, log_prior, hard)
+        if result is None:
+            return None
+        statistics = [result.statistics if i == lead else None for i in range(len(blocks))]
+        if others:
+            assert result.responsibilities is not None
+            weights = result.responsibilities.astype(np.float64)
+            for i in others:
+                statistics[i] = self.parts[i].family.count(blocks[i], weights, params[i])
+        log_likelihood = result.log_likelihood
+        log_likelihood += float((most if rows.weight is None else most * rows.weight).sum())
+        return result._replace(log_likelihood=log_likelihood, statistics=Parts(tuple(statistics)))
 
     def keys(self, features: Blocks) -> npt.NDArray[np.uint8] | None:
         """Return the bytes that tell rows apart, if a single part has them."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,12 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tacit import kernels
-from tacit.data.memory import Smoothing
-from tacit.data.rows import Cells, cells
-from tacit.data.sparse import Bags, bags
+from tacit.data.dense import DenseRows, dense_rows
+from tacit.data.lazy import lazy
+from tacit.data.sparse import SparseRows, by_column, sparse_rows
 from tacit.em import Sums
 from tacit.families.base import check_array, check_is, check_shares
-from tacit.families.linear import Linear, Logs, Ratios, expected_logs
+from tacit.families.linear import Linear, Logs, Ratios, Smoothing
 from tacit.numerics import Array, column_sums, dot, expected_log, log, ratio
 
 __all__ = ["Multinomial"]
@@ -30,13 +29,13 @@ class Params(Ratios):
 
     totals: Array
 
-    @cached_property
+    @lazy
     def log_totals(self) -> Array:
         """Log of the smoothed totals."""
         d, alpha = self.counts.shape[1], self.alpha
         return log(self.totals + (alpha.sum() if alpha.ndim else d * alpha))
 
-    @cached_property
+    @lazy
     def logs(self) -> Logs:
         """Log of the smoothed ratios of counts (L, S11), (K, V); uniform where nothing was seen."""
         native, (K, d) = kernels.native(), self.counts.shape
@@ -50,14 +49,8 @@ class Params(Ratios):
 
     @property
     def smoothing(self) -> Smoothing | None:
-        """How the counts become log p(t | y); None if a class has no words: uniform shares."""
-        if np.isinf(self.log_totals).any():
-            return None
-        return Smoothing(self.alpha, self.log_totals)
-
-    def following(self, classes: Array) -> Smoothing:
-        """Return the same: the totals of the next round are not known before all is counted."""
-        return Smoothing(self.alpha, self.log_totals)
+        """How the counts become log p(t | y); None if a class has no words: uniform."""
+        return None if np.isinf(self.log_totals).any() else Smoothing(self.log_totals)
 
 
 @dataclass(frozen=True)
@@ -67,6 +60,11 @@ class Counts(Sums):
     words: Array
     totals: Array
     rows: Array
+
+    @lazy
+    def column_totals(self) -> Array:
+        """Counts of words in all classes, of shape (V,)."""
+        return np.asarray(self.words.sum(axis=0))
 
     def scaled(self, factor: float) -> Counts:
         """Return what rows that are this part as long would give."""
@@ -90,7 +88,7 @@ class Multinomial(Linear):
     array([[0.625, 0.375]])
     """
 
-    def encode(self, X: Any) -> Cells | Bags:
+    def encode(self, X: Any) -> DenseRows | SparseRows:
         """Check that counts are not negative."""
         found = kernels.scan(X.data if sparse.issparse(X) else np.asarray(X))
         if found.most > LARGEST:
@@ -100,12 +98,14 @@ class Multinomial(Linear):
                 "Negative values in data passed to Multinomial (input X): counts cannot be "
                 "negative. Use BernoulliNB for presence and absence, GaussianNB for numbers."
             )
-        return bags(X) if sparse.issparse(X) else cells(X)
+        return sparse_rows(X) if sparse.issparse(X) else dense_rows(X)
 
-    def score(self, params: Params, features: Cells | Bags, fitting: bool = False) -> Array:
+    def score(
+        self, params: Params, features: DenseRows | SparseRows, fitting: bool = False
+    ) -> Array:
         """Return sum_t x_t log p(t | y)."""
         scores = dot(features.values, params.log_p)
-        if isinstance(features, Cells) and features.observed is not None:
+        if isinstance(features, DenseRows) and features.observed is not None:
             length, share = self._observed(params, features)
             log_share = np.where(length > 0, log(share), 0.0)
             scores -= np.where(np.isneginf(scores), 0.0, length * log_share)
@@ -119,10 +119,14 @@ class Multinomial(Linear):
             return None
         return kernels.score(X, params.log_p.T, log_prior, wanted, ones=False)
 
-    def count(self, features: Cells | Bags, weights: Any, params: Params | None = None) -> Counts:
+    def count(
+        self, features: DenseRows | SparseRows, weights: Any, params: Params | None = None
+    ) -> Counts:
         """Sum words by class (L), with what is expected of missing cells."""
         words, totals = features.sums(weights)
-        if isinstance(features, Cells) and features.observed is not None and params is not None:
+        if self.single is not None:  # laid out as what the rounds add to it
+            words = by_column(words).T
+        if isinstance(features, DenseRows) and features.observed is not None and params is not None:
             length, share = self._observed(params, features)
             weights = weights.toarray() if sparse.issparse(weights) else weights
             expected = ratio(weights * length, share, 0.0)
@@ -134,38 +138,33 @@ class Multinomial(Linear):
     def _counts(self, words: Array, totals: Array, classes: Array) -> Counts:
         return Counts(words, totals, classes)
 
-    def _words(self, statistics: Counts) -> Array:
-        return statistics.words
-
-    def _observed(self, params: Params, features: Cells) -> tuple[Array, Array]:
+    def _observed(self, params: Params, features: DenseRows) -> tuple[Array, Array]:
         """Return each row's observed words, (n, 1), and their share of the vocabulary, (n, K)."""
         assert features.observed is not None
         share: Array = features.observed.astype(np.float64) @ np.exp(params.log_p).T
         share[features.complete] = 1.0
         return features.values.sum(axis=1, keepdims=True), share
 
-    def complete(self, features: Cells | Bags) -> npt.NDArray[np.bool_]:
+    def complete(self, features: DenseRows | SparseRows) -> npt.NDArray[np.bool_]:
         """Return the rows without a missing cell."""
-        return features.complete if isinstance(features, Cells) else super().complete(features)
+        return features.complete if isinstance(features, DenseRows) else super().complete(features)
 
     def maximize(self, statistics: Counts) -> Params:
         """Return the smoothed ratios of counts (L, S11)."""
-        return Params(statistics.words, np.asarray(self.alpha), statistics.totals)
+        alpha = np.asarray(self.alpha)
+        return Params(statistics.words, alpha, statistics.totals, single=self.single)
 
     def log_prior(self, params: Params) -> float:
         """Return the log density of Dirichlet(alpha + 1) at the params, up to a constant (S13)."""
-        density = params.density if params.alpha is self.alpha else None
+        density = params.density
         return self.smoothing(params.log_p) if density is None else density
 
     def log_joint(self, params: Params, statistics: Counts) -> float:
         """Return the expected log-likelihood of the words."""
+        if params.own_weights is not None:
+            return params.own_weights.expected_score(statistics.words)
         own = params.logs.score if statistics.words is params.counts else None
-        if own is not None:
-            return own
-        if np.isinf(params.log_totals).any():
-            return expected_log(statistics.words, params.log_p)
-        of_words = expected_logs(statistics.words, params.counts, params.alpha)
-        return of_words - float(statistics.totals @ params.log_totals)
+        return expected_log(statistics.words, params.log_p) if own is None else own
 
     def reorder(self, statistics: Counts, order: npt.NDArray[np.intp]) -> Counts:
         """Return the statistics with the classes in another order."""

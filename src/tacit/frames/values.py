@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from tacit.data.lazy import lazy
 from tacit.data.missing import is_missing
 from tacit.numerics import Array
 
@@ -59,14 +59,14 @@ class Cells:
     def __len__(self) -> int:
         return len(self.raw)
 
-    @cached_property
+    @lazy
     def _listed(self) -> list[Any]:
         for name in ("to_list", "tolist", "to_pylist"):
             if hasattr(self.raw, name):
                 return list(getattr(self.raw, name)())
         return list(self.raw)
 
-    @cached_property
+    @lazy
     def _different(self) -> set[Any] | None:
         """The different cells, if there are few and equal ones are of one type (1 is True)."""
         listed = self._listed
@@ -76,7 +76,7 @@ class Cells:
             return None
         return found if found is not None and 2 * len(found) <= len(listed) else None
 
-    @cached_property
+    @lazy
     def values(self) -> list[Any]:
         """The cells as Python objects, missing ones as None."""
         if self._different is None:
@@ -93,12 +93,12 @@ class Cells:
         known = {cell: function(cell) for cell in self._different if not is_missing(cell)}
         return [known.get(cell, otherwise) for cell in self.values]
 
-    @cached_property
+    @lazy
     def keys(self) -> list[str | None]:
         """The cells as text."""
         return self.mapped(key)
 
-    @cached_property
+    @lazy
     def numbers(self) -> Array | None:
         """The cells as numbers, or None if one of them is none."""
         try:

@@ -42,10 +42,12 @@ class Record(NamedTuple):
     make: Callable[[dict[str, Any]], Any]
 
 
-def plain(cls: type, later: tuple[str, ...] = ()) -> Record:
+def plain(cls: type, later: tuple[str, ...] = (), dropped: tuple[str, ...] = ()) -> Record:
     """Return the record of a dataclass or named tuple, whose fields have the types it says.
 
-    Fields that came `later` may be missing; they have defaults.
+    Fields that came `later` may be missing; they have defaults. Those that were `dropped` are in
+    older files, and are passed over. Fields of a dataclass whose metadata has ``saved=False`` are
+    not written.
 
     Examples
     --------
@@ -59,12 +61,14 @@ def plain(cls: type, later: tuple[str, ...] = ()) -> Record:
     ValueError: Point has x='1': expected float
     """
     if dataclasses.is_dataclass(cls):
-        names = [field.name for field in dataclasses.fields(cls)]
+        own = dataclasses.fields(cls)
+        names = [field.name for field in own if field.metadata.get("saved", True)]
     else:
         names = list(cls._fields)  # type: ignore[attr-defined]
 
     def make(fields: dict[str, Any]) -> Any:
         hints = get_type_hints(cls)
+        fields = {name: value for name, value in fields.items() if name not in dropped}
         if not set(names) - set(later) <= set(fields) <= set(names):
             raise ValueError(f"{cls.__name__} has the fields {list(fields)}: expected {names}")
         for name, value in fields.items():

@@ -226,7 +226,7 @@ RECORDS: dict[str, Record] = {
     "TermWeights": Record(TermWeights, _take_weights, _make_weights),
     "TextClassifier": of_parameters(TextClassifier),
     "NaiveBayes": plain(NaiveBayes),
-    "ClassCounts": plain(ClassCounts),
+    "ClassCounts": plain(ClassCounts, dropped=("rounding",)),
     "Bernoulli": plain(families.Bernoulli),
     "BernoulliCounts": plain(bernoulli.Counts),
     "Categorical": plain(families.Categorical, later=("beside",)),

@@ -7,7 +7,6 @@ semi-supervised and unsupervised learning are the same call.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,14 +32,10 @@ class Params:
 
 @dataclass(frozen=True)
 class ClassCounts(Statistics):
-    """Log-likelihood, soft counts of the classes of shape (K,), and the family's statistics.
-
-    `rounding` is how many nats the log-likelihood can be off because of float32.
-    """
+    """Log-likelihood, soft counts of the classes of shape (K,), and the family's statistics."""
 
     classes: Array
     features: Any
-    rounding: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -125,15 +120,9 @@ class NaiveBayes:
 
     def expect(self, params: Params, rows: Rows) -> ClassCounts:
         """Return soft counts: C Fig. 1 step 1, W (21) and (22), L "E-step"."""
-        found = self.family.expect(params.features, rows, params.class_log_prior, self.hard)
-        counts = self._expect(params, rows) if found is None else ClassCounts(*found[:4])
-        known: ClassCounts | None = rows.known
-        if known is None or (found is not None and found.with_known):
-            return counts
-        likelihood = counts.log_likelihood + self.log_joint(params, known)
-        return replace(known + counts, log_likelihood=likelihood)
-
-    def _expect(self, params: Params, rows: Rows) -> ClassCounts:
+        result = self.family.expect(params.features, rows, params.class_log_prior, self.hard)
+        if result is not None:
+            return ClassCounts(result.log_likelihood, result.classes, result.statistics)
         responsibilities, log_p, joint = self.posterior(params, rows, fitting=True)
         if self.hard:  # H "Hidden class variable"
             best = responsibilities.argmax(axis=1)
@@ -176,16 +165,18 @@ class NaiveBayes:
             params.features, statistics.features
         )
 
-    def restart(self, chunks: Sequence[Rows]) -> None:
-        """Let the next round be as if it were the first (see `tacit.em.fit`)."""
-        for rows in chunks:
-            if rows.memory is not None:
-                rows.memory.restart()
+    def recentre(self, statistics: ClassCounts, centre: Params | ClassCounts) -> ClassCounts:
+        """Return statistics that can be added to others (see `tacit.em.Centred`).
+
+        These are around the centre of the params, or are the statistics that are given.
+        """
+        features = self.family.recentre(statistics.features, centre.features)
+        return replace(statistics, features=features)
 
     def rounding(self, params: Params, statistics: ClassCounts) -> float:
         """Return how many nats rounding can shift the objective by (see `tacit.em.fit`)."""
         own = self.family.rounding(params.features, statistics.features)
-        return own + 1e-14 * float(statistics.classes.sum()) + statistics.rounding
+        return own + 1e-14 * float(statistics.classes.sum())
 
     def reorder(self, statistics: ClassCounts, order: npt.NDArray[np.intp]) -> ClassCounts:
         """Return the statistics with the classes in another order."""

@@ -1,9 +1,12 @@
-"""The rows of a fit as EM goes over them: labelled ones counted once, equal ones as one."""
+"""The labelled/unlabelled split of a fit: labelled rows are counted once, duplicates collapsed.
+
+The rounds of EM go over the rows whose label is unknown; the statistics of the others never change
+and are added as they are (`fixed` of `tacit.em.fit`).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -12,106 +15,103 @@ from scipy import sparse
 from tacit import kernels
 from tacit.data.labels import Labels
 from tacit.data.rows import Rows
-from tacit.families.merged import Merged, merge
-from tacit.models.naive_bayes import ClassCounts, NaiveBayes, Params
+from tacit.families.merged import Merged, merge_words
+from tacit.models.naive_bayes import ClassCounts, NaiveBayes
 from tacit.numerics import Array
 
-__all__ = ["Layout", "count_known", "lay_out", "select"]
+__all__ = ["Split", "count_labelled", "select", "split_rows"]
 
 
 @dataclass(frozen=True)
-class Layout:
-    """What the rounds of a fit go over, and what they begin with.
+class Split:
+    """What the rounds of a fit go over, and the statistics of the rest.
 
     Attributes
     ----------
-    whole : NaiveBayes
-        The model of the data.
     model : NaiveBayes
-        That of the rounds: words that no round can tell apart are one.
+        The model of the rounds: its params are ready for the kernels.
     rows : Rows
-        All rows, as the rounds see them.
+        All rows, as the rounds take them.
     loop : ndarray of shape (n,)
-        The rows that they go over.
-    merged : Rows or None
-        These, equal ones as one; None if there are none.
+        Which rows the rounds go over.
+    distinct : Rows or None
+        These rows, duplicates collapsed into weights; None if there are none.
     which : ndarray, or None
-        Which of the merged rows each is, where some are.
+        Which of the distinct rows each is, where some were collapsed.
     fixed : ClassCounts or None
-        The statistics of rows that are wholly known, which are counted once.
+        The statistics of the other rows, whose label and cells are all known.
     """
 
-    whole: NaiveBayes
     model: NaiveBayes
     rows: Rows
     loop: npt.NDArray[np.bool_]
-    merged: Rows | None
+    distinct: Rows | None
     which: npt.NDArray[np.intp] | None
     fixed: ClassCounts | None
 
-    @cached_property
-    def chunks(self) -> list[Rows]:
-        """The rows of the loop in chunks; statistics that are fixed go along with the first."""
-        chunks = [] if self.merged is None else list(self.merged.chunks())
-        if chunks:
-            chunks[0] = replace(chunks[0], known=self.fixed)
-        return chunks
+    def expand(self, statistics: ClassCounts) -> ClassCounts:
+        """Return statistics of the rounds in terms of the columns of the data."""
+        family = self.model.family
+        if not isinstance(family, Merged):
+            return statistics
+        return replace(statistics, features=family.expand(statistics.features))
 
     def width(self, d: int) -> int:
         """Return how many columns the rounds see of d."""
-        family = self.model.family
-        return len(family.log_sizes) if isinstance(family, Merged) else d
+        return len(self.model.family.log_sizes) if isinstance(self.model.family, Merged) else d
 
-    def together(self, responsibilities: Array, weight: Array) -> tuple[Rows, Array]:
-        """Return rows to begin with, and their responsibilities, given those of all rows.
+    @property
+    def chunks(self) -> list[Rows]:
+        """The rows of the loop in chunks."""
+        return [] if self.distinct is None else list(self.distinct.chunks())
 
-        Merged rows have the mean of those that each stands for.
+    def start(self, responsibilities: Array, weight: Array) -> tuple[Rows, Array]:
+        """Return rows to start from, and their responsibilities, given those of all rows.
+
+        Where duplicates were collapsed, a row has the mean of those that it stands for.
         """
-        if self.merged is None or self.which is None or not self.loop.all():
+        if self.distinct is None or self.which is None or not self.loop.all():
             return self.rows, responsibilities
-        assert self.merged.weight is not None
-        size = len(self.merged)
+        assert self.distinct.weight is not None
+        size = len(self.distinct)
         sums = [np.bincount(self.which, weight * column, size) for column in responsibilities.T]
-        return self.merged, np.stack(sums, axis=1) / self.merged.weight[:, None]
-
-    def spread(self, params: Params, statistics: ClassCounts) -> tuple[Params, ClassCounts]:
-        """Return what a fit found, for all words."""
-        if not isinstance(self.model.family, Merged):
-            return params, statistics
-        features = self.model.family.spread(statistics.features)
-        statistics = replace(statistics, features=features)
-        return self.whole.maximize(statistics), statistics
+        return self.distinct, np.stack(sums, axis=1) / self.distinct.weight[:, None]
 
     def unlabelled(self, rows: Rows, labels: Labels) -> tuple[Rows, npt.NDArray[np.intp] | None]:
-        """Return rows without a label, equal ones as one, and which of these each is, if so.
+        """Return the rows without a label, and which of them each is if duplicates are collapsed.
 
-        `rows` are all rows as the model of the data sees them.
+        These differ from the rows of the loop where a labelled row has a missing cell, or a row
+        has no weight. `rows` are all rows of the data.
         """
         unlabelled = labels.codes < 0
-        if self.merged is None or self.which is None or (self.loop != unlabelled).any():
+        if self.distinct is None or self.which is None or (self.loop != unlabelled).any():
             return select(Rows(rows.features), unlabelled, labels), None
-        return self.merged, self.which
+        return self.distinct, self.which
 
 
-def lay_out(
-    model: NaiveBayes,
-    rows: Rows,
-    labels: Labels,
-    used: npt.NDArray[np.bool_],
-    merging: bool,
-) -> Layout:
-    """Lay out the rows that are used; if `merging`, words that cannot come apart become one."""
+def split_rows(
+    model: NaiveBayes, rows: Rows, labels: Labels, used: npt.NDArray[np.bool_], merging: bool
+) -> Split:
+    """Split the rows that are used into those that EM goes over and those that it counts once.
+
+    If `merging`, words that no round can tell apart may be merged.
+    """
     known = (labels.codes >= 0) & model.family.complete(rows.features) & used
-    whole, loop = model, ~known & used
-    if merging and loop.any() and (fewer := merge(model.family, rows.features)) is not None:
-        model, rows = replace(model, family=fewer[0]), replace(rows, features=fewer[1])
-    merged, which = collapse(model, select(rows, loop, labels)) if loop.any() else (None, None)
-    fixed = count_known(model, rows, known, labels) if known.any() else None
-    return Layout(whole, model, rows, loop, merged, which, fixed)
+    loop, distinct, which = ~known & used, None, None
+    if loop.any():
+        merged = merge_words(model.family, rows.features) if merging else None
+        family, features = (model.family, rows.features) if merged is None else merged
+        model, rows = (
+            replace(model, family=family.for_rounds(features)),
+            replace(rows, features=features),
+        )
+        distinct, which = collapse(model, select(rows, loop, labels))
+    fixed = count_labelled(model, rows, known, labels) if known.any() else None
+    return Split(model, rows, loop, distinct, which, fixed)
 
 
 def select(rows: Rows, mask: npt.NDArray[np.bool_], labels: Labels) -> Rows:
-    """Return the rows of a mask with their evidence, if there is any."""
+    """Return the rows of a mask with the evidence of their labels, if there is any."""
     chosen = rows if mask.all() else rows.take(np.flatnonzero(mask))
     if labels.unknown[mask].all():
         return chosen
@@ -119,9 +119,9 @@ def select(rows: Rows, mask: npt.NDArray[np.bool_], labels: Labels) -> Rows:
 
 
 def collapse(model: NaiveBayes, rows: Rows) -> tuple[Rows, npt.NDArray[np.intp] | None]:
-    """Merge equal rows into one, their weights added, if many are equal.
+    """Return distinct rows with the weight of all their duplicates, if many rows are duplicates.
 
-    Also returns which of the merged rows each row is; None if nothing was merged.
+    Also returns which of the distinct rows each row is; None if nothing was collapsed.
     """
     keys = model.family.keys(rows.features) if rows.evidence is None else None
     found = None if keys is None else kernels.distinct(keys)
@@ -132,11 +132,8 @@ def collapse(model: NaiveBayes, rows: Rows) -> tuple[Rows, npt.NDArray[np.intp] 
     return Rows(rows.features.take(first), None, weight), which
 
 
-def count_known(
-    model: NaiveBayes,
-    rows: Rows,
-    known: npt.NDArray[np.bool_],
-    labels: Labels,
+def count_labelled(
+    model: NaiveBayes, rows: Rows, known: npt.NDArray[np.bool_], labels: Labels
 ) -> ClassCounts:
     """Return the statistics of rows whose label is known, and whose cells are all observed."""
     chosen = rows if known.all() else rows.take(np.flatnonzero(known))

@@ -165,7 +165,6 @@ class Codes {
         share(parts, threads, [&](std::size_t p) {
             all[p].assign(lines_ * stride, 0.0);
             Posteriors<Real> posteriors(K, task.prior, task.hard);
-            std::vector<Real> kept(block * K);
             const std::size_t last = std::min(rows_, (p + 1) * part);
             for (std::size_t first = p * part; first < last; first += block) {
                 const std::size_t count = std::min(block, last - first);
@@ -179,8 +178,7 @@ class Codes {
                 for (std::size_t i = 0; carried && i < count; ++i) {
                     middle[i] = static_cast<double>(posteriors.scores()[i * stride + K]);
                 }
-                const Block<Real> &one = posteriors.normalize(count, evidence, weight, kept.data(),
-                                                              sums.of(p));
+                const Block<Real> &one = posteriors.normalize(count, evidence, weight, sums.of(p));
                 on_codes(first, [&](auto codes) {
                     widest<CountCodes>(codes, count, groups, offsets_.data(),
                                        static_cast<const Real *>(one.scores), stride, all[p].data());
@@ -191,16 +189,7 @@ class Codes {
                     }
                 });
                 for (std::size_t i = 0; i < count; ++i) one.rest[i] += one.left[i] * middle[i];
-                widest<Logarithms>(one.totals, count);
-                double &log_likelihood = sums.of(p)[K];
-                for (std::size_t i = 0; i < count; ++i) {
-                    log_likelihood += (weight ? weight[i] : 1.0) * one.totals[i] + one.rest[i];
-                    if (std::isinf(one.tops[i])) log_likelihood = one.tops[i];
-                    for (std::size_t k = 0; evidence && k < K; ++k) {
-                        const double r = static_cast<double>(kept[i * K + k]);
-                        if (r != 0) log_likelihood += r * evidence[i * K + k];
-                    }
-                }
+                sums.of(p)[K] += posteriors.entropy(evidence);
             }
         });
         const std::size_t size = static_cast<std::size_t>(starts_[columns_]);

@@ -4,14 +4,13 @@
 
 NB_MODULE(_native, m) {
     m.doc() = "Native kernels of tacit.";
-    tacit::define_bags(m);
     tacit::define_codes(m);
     tacit::define_columns(m);
     tacit::define_numbers(m);
     tacit::define_packed(m);
-    tacit::define_rooms(m);
     tacit::define_scores(m);
-    tacit::define_tables(m);
+    tacit::define_sparse(m);
+    tacit::define_params(m);
     tacit::define_tally(m);
     tacit::define_text(m);
 }

@@ -248,7 +248,6 @@ double expect_numbers(Matrix<const double> X, std::optional<Matrix<const bool>> 
         moments[p].assign((observed ? 3 : 2) * size, 0.0);
         double *own = moments[p].data();
         Posteriors<double> posteriors(K, log_prior, hard);
-        std::vector<double> kept(block * K);
         const std::size_t last = std::min(n, (p + 1) * part);
         for (std::size_t first = p * part; first < last; first += block) {
             const std::size_t count = std::min(block, last - first);
@@ -256,7 +255,7 @@ double expect_numbers(Matrix<const double> X, std::optional<Matrix<const bool>> 
             model.score(rows, count, posteriors.scores());
             const Block<double> &done = posteriors.normalize(
                 count, log_evidence ? log_evidence + first * K : nullptr,
-                weights ? weights + first : nullptr, kept.data(), found.of(p));
+                weights ? weights + first : nullptr, found.of(p));
             const double *posterior = done.scores;
             widest<CountNumbers>(rows, posterior, count, model.means(), stride, own, own + size, own + 2 * size);
             widest<Logarithms>(done.totals, count);

@@ -18,13 +18,11 @@ constexpr std::size_t slice = 1 << 15;  // entries of the columns that one task 
 
 template <typename T>
 struct Found {  // what kind of numbers the values are
-    bool one = true, byte = true, single = true, small = true;
+    bool one = true, byte = true;
     void see(T value) {
         const double x = static_cast<double>(value);
-        small &= x >= -65536.0 && x <= 65536.0;
         one &= x == 1.0;
         byte &= x >= 0.0 && x <= 255.0 && x == static_cast<double>(static_cast<std::uint8_t>(x));
-        single &= x == static_cast<double>(static_cast<float>(x));
     }
 };
 
@@ -65,7 +63,7 @@ void Packed::transpose(int threads) {
 
 void Packed::make_columns(int threads) {
     by_column_.lines = columns_;
-    by_column_.kind = rows_.kind;
+    by_column_.bytes = rows_.bytes;
     by_column_.narrow = rows_.lines <= 0x10000;
     with_types(rows_, [&](auto rows) {
         turn(rows.ones, by_column_.ones, threads);
@@ -166,14 +164,13 @@ template <typename Index, typename T>
 void Packed::take(int threads) {
     const std::size_t size = held_values_.shape(0);
     const T *from = static_cast<const T *>(held_values_.data());
-    std::atomic<int> found{15};
+    std::atomic<int> found{3};
     share_ranges(size, 1 << 16, threads, [&](std::size_t begin, std::size_t end) {
         Found<T> own;
         for (std::size_t p = begin; p < end; ++p) own.see(from[p]);
-        found.fetch_and(own.one + 2 * own.byte + 4 * own.single + 8 * own.small);
+        found.fetch_and(own.one + 2 * own.byte);
     });
-    const bool one = found & 1, byte = found & 2, single = found & 4;
-    small_ = found & 8;
+    const bool one = found & 1, byte = found & 2;
     rows_.narrow = columns_ <= 0x10000;
     if (byte && !one) {
         rows_.narrow ? set_ones_apart<std::uint16_t, Index, T>(threads) : set_ones_apart<std::int32_t, Index, T>(threads);
@@ -188,19 +185,16 @@ void Packed::take(int threads) {
     }
     rest.indices = rest.own_indices ? rest.own_indices.get() : held_indices_.data();
     if (one) {
-        rows_.kind = Kind::one;
+        rows_.bytes = true;
         rows_.ones = std::move(rest);
         rest = {};
         rest.begin = rest.end = rows_.ones.begin;
         return;
     }
     rows_.ones.begin = rows_.ones.end = rest.begin;
-    constexpr bool whole = std::is_integral<T>::value;
-    rows_.kind = (whole ? single : sizeof(T) == 4) ? Kind::single : Kind::real;
-    if (whole) {
-        rest.own_values = single ? converted<T, float>(from, size, threads) : converted<T, double>(from, size, threads);
-    }
-    rest.values = whole ? static_cast<const void *>(rest.own_values.get()) : from;
+    constexpr bool real = std::is_same<T, double>::value;
+    if (!real) rest.own_values = converted<T, double>(from, size, threads);
+    rest.values = real ? static_cast<const void *>(from) : rest.own_values.get();
 }
 
 template <typename To, typename Index, typename T>
@@ -242,7 +236,7 @@ void Packed::set_ones_apart(int threads) {
             }
         }
     });
-    rows_.kind = Kind::byte;
+    rows_.bytes = true;
     rows_.ones = std::move(ones);
     rows_.rest = std::move(rest);
 }
@@ -269,9 +263,9 @@ bool repeats(const Index *start, const Index *index, std::size_t first, std::siz
 template <typename Index>
 bool has_duplicates(Vector<const Index> starts, Vector<const Index> indices, std::size_t columns,
                     int threads) {
+    check(starts.shape(0) >= 1 && starts.data()[0] == 0 && threads >= 1, "indptr must begin with 0");
     const std::size_t rows = starts.shape(0) - 1, size = indices.shape(0);
     const Index *start = starts.data(), *index = indices.data();
-    check(starts.shape(0) >= 1 && start[0] == 0 && threads >= 1, "indptr must begin with 0");
     for (std::size_t i = 0; i < rows; ++i) check(start[i] <= start[i + 1], "indptr must not fall");
     check(static_cast<std::size_t>(start[rows]) <= size, "indptr goes beyond the indices");
     std::atomic<bool> outside{false}, twice{false};

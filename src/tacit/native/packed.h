@@ -6,7 +6,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <tuple>
 #include <vector>
 
 #include "arrays.h"
@@ -19,7 +18,6 @@ constexpr std::int64_t ahead = 32;  // entries that are fetched before their tur
 
 // Values that are all 1 are not stored.
 struct One {};
-enum class Kind { one, byte, single, real };
 
 // Entries of a compressed sparse matrix by lines (rows or columns): line i holds (indices[p], values[p])
 // for begin[i] <= p < end[i].
@@ -84,25 +82,20 @@ struct Part {
 
 struct Side {
     std::size_t lines = 0;
-    bool narrow = false;     // 16-bit indices
-    Kind kind = Kind::real;  // of the rest
+    bool narrow = false;  // 16-bit indices
+    bool bytes = false;   // the rest is whole numbers below 256, else any
     Part ones, rest;
 
     std::int64_t size_of(std::size_t line) const { return ones.size_of(line) + rest.size_of(line); }
 };
 
+// Calls work(lines) with the lines in their types.
 template <typename Index, typename Work>
 void with_values(const Side &side, const Work &work) {
     const auto ones = side.ones.as<Index, One>();
-    switch (side.kind) {
-        case Kind::one: return work(Lines<Index, One>{ones, side.rest.as<Index, One>()});
-        case Kind::byte: return work(Lines<Index, std::uint8_t>{ones, side.rest.as<Index, std::uint8_t>()});
-        case Kind::single: return work(Lines<Index, float>{ones, side.rest.as<Index, float>()});
-        case Kind::real: return work(Lines<Index, double>{ones, side.rest.as<Index, double>()});
-    }
+    side.bytes ? work(Lines<Index, std::uint8_t>{ones, side.rest.as<Index, std::uint8_t>()})
+               : work(Lines<Index, double>{ones, side.rest.as<Index, double>()});
 }
-
-// Calls work(lines) with the lines in their types.
 template <typename Work>
 void with_types(const Side &side, const Work &work) {
     side.narrow ? with_values<std::uint16_t>(side, work) : with_values<std::int32_t>(side, work);
@@ -131,31 +124,12 @@ class Packed {
            std::optional<Vector<const std::int64_t>> picked, int threads);
 
     std::size_t entries() const { return entries_; }
-    bool small() const { return small_; }
 
     // The same entries by columns. Rows are cut into parts that threads share; within a column the
     // rows keep their order.
     void transpose(int threads);
 
   protected:
-    // The sum of each row's values, made when it is first asked for.
-    template <typename Real>
-    const Real *sums_of_rows() {
-        std::vector<Real> &sums = std::get<std::vector<Real>>(sums_of_rows_);
-        if (sums.empty() && rows_.lines) {
-            sums.resize(rows_.lines);
-            with_types(rows_, [&](auto rows) {
-                for (std::size_t i = 0; i < rows_.lines; ++i) {
-                    const auto &rest = rows.rest;
-                    double total = static_cast<double>(rows_.ones.size_of(i));
-                    for (std::int64_t p = rest.begin[i]; p < rest.end[i]; ++p) total += value_at<double>(rest, p);
-                    sums[i] = static_cast<Real>(total);
-                }
-            });
-        }
-        return sums.data();
-    }
-
     std::size_t columns_, entries_ = 0;
     Side rows_, by_column_;
     std::vector<std::size_t> cuts_;  // ranges of columns: tasks
@@ -173,9 +147,7 @@ class Packed {
     template <typename Entries>
     void turn(const Entries &rows, Part &to, int threads) const;
 
-    std::tuple<std::vector<float>, std::vector<double>> sums_of_rows_;
     std::once_flag transposed_;
-    bool small_ = true;  // no value is beyond 65536, so that float32 will do
     Anything held_indices_, held_values_;
 };
 

@@ -1,9 +1,13 @@
 // From scores to posteriors: the softmax of a block of rows.
+//
+// Scores may be float32, but the softmax is taken in float64: then the log-likelihood is exact to second
+// order in the rounding of the scores (see `Block`).
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstring>
 #include <vector>
 
 #include "simd.h"
@@ -18,47 +22,60 @@ inline std::size_t padded(std::size_t classes) {
     return classes <= 4 ? 4 : (classes + 7) / 8 * 8;
 }
 
-// What a block of rows is normalised with, and where its posteriors go.
+// A block of rows and what their softmax leaves.
+//
+// The log-likelihood of a row is its expected score under its posterior r plus the entropy of r. With r
+// as it is stored, of weight w, and scores s whose largest is `top`,
+//     sum_k r_k s_k  +  w log total - sum_k r_k (s_k - top) + (w - sum_k r_k) top,
+// and the first term, which is large, is summed up later from the expected counts and exact weights, in
+// float64. What rounding did to the scores enters in second order only. `rest` has the last two terms.
 template <typename Real>
 struct Block {
     std::size_t count, classes;
-    Real *scores;          // count rows of whole vectors: the scores, then the posteriors
-    Real *gaps;            // room for as many: how far each score is below the top, down to `lowest`
-    const double *weight;  // of the rows, or null: 1
-    Real *kept;            // posteriors times weights, of `classes` numbers each
-    bool again;            // `kept` holds those of a round before
-    Real still;            // rows that moved by no more, and cost no more than 10 times that many
-                           // nats, stay as they are there
-    bool *moved;           // the others: not in `kept` yet
-    double *tops, *totals; // log p(x) = top + log total
-    double *rest, *left;   // see below
-    double *sums;          // of `kept`, class by class
-    Real *leeway;          // or null: how far scores may come apart until all classes but the best can have
-                           // more than `unsure` of a row; none (0 or less) if they have
+    Real *scores;           // count rows of whole vectors: scores in, posteriors times weights out
+    double *exps;           // room for as many
+    const double *weight;   // of the rows, or null: 1
+    double *tops, *totals;  // log p(x) = top + log total
+    double *rest, *left;    // see above; left = w - sum_k r_k
+    double *sums;           // of the posteriors of each class: these are added
 };
 
-// Rows of which all classes but one have no more than this together are sure, and do not move as long as that
-// holds.
-constexpr double unsure = 1e-9;
+// Below this a posterior is 0: denormal numbers are slow, and count for nothing.
+template <typename Real>
+constexpr double lowest = sizeof(Real) == 4 ? -60.0 : -708.0;
 
-// The log-likelihood of a row is its expected score under its posterior r plus the entropy of r,
-//     sum_k r_k score_k + log total - sum_k r_k (score_k - top),
-// and the first term, which is large, is not summed up here row by row and in the precision of the
-// scores, but later from the expected counts, in float64. This is exact to second order in the
-// errors of r. `rest` has the last term, and what makes up for the part of the weight that is `left`
-// because r does not quite sum to it.
-//
+template <typename Real, int L>
+TACIT_INLINE void widen(Vec<double, L> &to, const Vec<Real, L> &from) {
+    for (int l = 0; l < L; ++l) to[l] = static_cast<double>(from[l]);  // (GCC lowers convertvector to halves)
+}
+
+template <typename Real, int L>
+TACIT_INLINE void narrow(Vec<Real, L> &to, const Vec<double, L> &from) {
+    for (int l = 0; l < L; ++l) to[l] = static_cast<Real>(from[l]);
+}
+
+// x = max(x - base, lowest), and e its exponential.
+template <typename Real, int L>
+TACIT_INLINE void exponential_below(Vec<Real, L> &x, const Vec<Real, L> &base, Vec<double, L> &e) {
+    const Vec<Real, L> least = Vec<Real, L>{} + static_cast<Real>(lowest<Real>);
+    x -= base;
+    x = x > least ? x : least;
+    widen<Real, L>(e, x);
+    exponential<L, sizeof(Real) == 4 ? 10 : 13>(e, lowest<Real>);
+}
+
 // The softmax of the rows of a block, N vectors each, or as many as it takes if N is 0. Lanes behind
 // the last class hold -inf, thus 0 in the end. A row of -inf alone is all zeros, its top is -inf. Each of
 // the steps is done for all rows before the next, as within a row they wait for one another.
 template <int N, int L, typename Real>
 TACIT_INLINE void normalize_block(const Block<Real> &block) {
+    typedef Vec<Real, L> V;
+    typedef Vec<double, L> D;
     constexpr Real infinity = std::numeric_limits<Real>::infinity();
-    constexpr bool exact = sizeof(Real) == 8;  // divide, and do not multiply by the inverse
     const std::size_t K = block.classes, stride = padded(K), vectors = N ? N : stride / L;
     for (std::size_t i = 0; i < block.count; ++i) {
         const Real *row = block.scores + i * stride;
-        Vec<Real, L> most, x;
+        V most, x;
         load<Real, L>(most, row);
         for (std::size_t q = 1; q < vectors; ++q) {
             load<Real, L>(x, row + q * L);
@@ -66,162 +83,101 @@ TACIT_INLINE void normalize_block(const Block<Real> &block) {
         }
         block.tops[i] = static_cast<double>(largest<Real, L>(most));
     }
-    const Real margin = static_cast<Real>(std::log(static_cast<double>(K) / unsure));
-    for (std::size_t i = 0; block.leeway && i < block.count; ++i) {
+    for (std::size_t i = 0; i < block.count; ++i) {
+        Real *row = block.scores + i * stride;
         const Real top = static_cast<Real>(block.tops[i]);
-        Vec<Real, L> next = Vec<Real, L>{} - infinity, best{}, x;
+        const V base = V{} + (top > -infinity ? top : Real{0});
+        D total{};
         for (std::size_t q = 0; q < vectors; ++q) {
-            load<Real, L>(x, block.scores + i * stride + q * L);
-            best += x == top ? Vec<Real, L>{} + Real{1} : Vec<Real, L>{};
-            x = x < top ? x : Vec<Real, L>{} - infinity;
-            next = x > next ? x : next;
+            V x;
+            D e;
+            load<Real, L>(x, row + q * L);
+            exponential_below<Real, L>(x, base, e);
+            store<Real, L>(row + q * L, x);
+            store<double, L>(block.exps + i * stride + q * L, e);
+            total += e;
         }
-        const bool one = sum<Real, L>(best) == Real{1};
-        const Real rounding = std::abs(top) / 4096;
-        block.leeway[i] = one ? top - largest<Real, L>(next) - margin - rounding : Real{0};
+        block.totals[i] = sum<double, L>(total);
     }
     for (std::size_t i = 0; i < block.count; ++i) {
         Real *row = block.scores + i * stride;
-        const Real top = static_cast<Real>(block.tops[i]), base = top > -infinity ? top : Real{0};
-        Vec<Real, L> all{}, spread{}, x;
+        const double weight = block.weight ? block.weight[i] : 1.0, total = block.totals[i];
+        const double scale = total > 0 ? weight / total : 0.0;
+        D given{}, spread{};
         for (std::size_t q = 0; q < vectors; ++q) {
+            V x, r;
+            D e, below, part;
             load<Real, L>(x, row + q * L);
-            x -= base;
-            const Vec<Real, L> least = Vec<Real, L>{} + Exponential<Real>::lowest;
-            const Vec<Real, L> below = x > least ? x : least;
-            if (block.again) store<Real, L>(block.gaps + i * stride + q * L, below);
-            Exponential<Real>::template run<L>(x);
-            store<Real, L>(row + q * L, x);
-            all += x;
-            spread += x * below;
-        }
-        block.totals[i] = static_cast<double>(sum<Real, L>(all));
-        block.rest[i] = static_cast<double>(sum<Real, L>(spread));
-    }
-    for (std::size_t i = 0; i < block.count; ++i) {
-        Real *row = block.scores + i * stride, *held = block.kept + i * K;
-        const Real total = static_cast<Real>(block.totals[i]);
-        const Real weight = block.weight ? Real(block.weight[i]) : Real{1};
-        const Real scale = total > Real{0} ? weight / total : Real{0};
-        for (std::size_t q = 0; q < vectors; ++q) {
-            Vec<Real, L> x;
-            load<Real, L>(x, row + q * L);
-            x = exact && total > Real{0} ? x * weight / total : x * scale;
-            store<Real, L>(row + q * L, x);
-        }
-        const Real *result = row;
-        if (block.again) {
-            const Real *gap = block.gaps + i * stride;
-            Vec<Real, 4> far{}, cost{};
-            Real last = 0;
-            std::size_t k = 0;
-            for (; k + 4 <= K; k += 4) {
-                Vec<Real, 4> now, before, below;
-                load<Real, 4>(now, row + k);
-                load<Real, 4>(before, held + k);
-                load<Real, 4>(below, gap + k);
-                now -= before;
-                cost += now * below;
-                now = now > Real{0} ? now : -now;
-                far = now > far ? now : far;
-            }
-            for (; k < K; ++k) {
-                cost[0] += (row[k] - held[k]) * gap[k];
-                last = std::max(last, std::abs(row[k] - held[k]));
-            }
-            const Real most = block.still * weight;
-            const Real apart = std::max(last, largest<Real, 4>(far));
-            block.moved[i] = !(apart <= most && std::abs(sum<Real, 4>(cost)) <= 10 * most);
-            if (!block.moved[i]) result = held;
-        } else {
-            std::size_t k = 0;
-            for (; k + 4 <= K; k += 4) {
-                Vec<Real, 4> part;
-                load<Real, 4>(part, row + k);
-                store<Real, 4>(held + k, part);
-            }
-            for (; k < K; ++k) held[k] = row[k];
+            load<double, L>(e, block.exps + i * stride + q * L);
+            narrow<Real, L>(r, e * scale);
+            store<Real, L>(row + q * L, r);
+            widen<Real, L>(part, r);
+            widen<Real, L>(below, x);
+            given += part;
+            spread += part * below;
         }
         std::size_t k = 0;
-        Vec<double, 4> given{};
         for (; k + 4 <= K; k += 4) {
             Vec<double, 4> so_far, part;
             load<double, 4>(so_far, block.sums + k);
-            for (int l = 0; l < 4; ++l) part[l] = static_cast<double>(result[k + l]);
+            for (int l = 0; l < 4; ++l) part[l] = static_cast<double>(row[k + l]);
             store<double, 4>(block.sums + k, so_far + part);
-            given += part;
         }
-        for (; k < K; ++k) {
-            block.sums[k] += static_cast<double>(result[k]);
-            given[0] += static_cast<double>(result[k]);
-        }
-        block.left[i] = (block.weight ? block.weight[i] : 1.0) - sum<double, 4>(given);
+        for (; k < K; ++k) block.sums[k] += static_cast<double>(row[k]);
+        block.left[i] = weight - sum<double, L>(given);
         const double base = block.tops[i] > -infinity ? block.tops[i] : 0.0;
-        block.rest[i] = block.left[i] * base - static_cast<double>(scale) * block.rest[i];
+        block.rest[i] = block.left[i] * base - sum<double, L>(spread);
     }
 }
 
 // The same for K classes, R rows side by side, so that nothing is summed up within a vector.
 template <int K, int R, typename Real>
 TACIT_INLINE void normalize_few(const Block<Real> &block) {
+    typedef Vec<Real, R> V;
+    typedef Vec<double, R> D;
     constexpr Real infinity = std::numeric_limits<Real>::infinity();
-    constexpr bool exact = sizeof(Real) == 8;
     constexpr int stride = K <= 4 ? 4 : 8, bits_of_row = R == 8 ? 3 : 2, bits_of_class = K <= 4 ? 2 : 3;
-    Vec<double, R> sums[K];
-    for (int k = 0; k < K; ++k) sums[k] = Vec<double, R>{};
+    D sums[K];
+    for (int k = 0; k < K; ++k) sums[k] = D{};
     for (std::size_t i = 0; i < block.count; i += R) {
         const std::size_t rows = std::min<std::size_t>(R, block.count - i);
         Real *row = block.scores + i * stride;
-        Vec<Real, R> x[stride], all{}, spread{}, weight;
+        V x[stride];
         for (int q = 0; q < stride; ++q) load<Real, R>(x[q], row + q * R);
         transpose<bits_of_row, stride, Real, R>(x);
-        Vec<Real, R> top = x[0];
+        V top = x[0];
         for (int k = 1; k < K; ++k) top = x[k] > top ? x[k] : top;
-        const Vec<Real, R> base = top > -infinity ? top : Vec<Real, R>{};
+        const V base = top > -infinity ? top : V{};
+        D e[K], total{}, weight{};
         for (int k = 0; k < K; ++k) {
-            x[k] -= base;
-            const Vec<Real, R> least = Vec<Real, R>{} + Exponential<Real>::lowest;
-            const Vec<Real, R> below = x[k] > least ? x[k] : least;
-            Exponential<Real>::template run<R>(x[k]);
-            all += x[k];
-            spread += x[k] * below;
+            exponential_below<Real, R>(x[k], base, e[k]);
+            total += e[k];
         }
-        Vec<double, R> own{};
         if (rows == R && !block.weight) {
-            own += 1.0;
+            weight += 1.0;
         } else {
-            for (std::size_t r = 0; r < rows; ++r) own[r] = block.weight ? block.weight[i + r] : 1.0;
+            for (std::size_t r = 0; r < rows; ++r) weight[r] = block.weight ? block.weight[i + r] : 1.0;
         }
-        for (int r = 0; r < R; ++r) weight[r] = static_cast<Real>(own[r]);
-        const Vec<Real, R> scale = all > Real{0} ? weight / all : Vec<Real, R>{};
-        Vec<double, R> given{}, part;
+        const D scale = total > 0.0 ? weight / total : D{};
+        D given{}, spread{}, part, below, tops, bases;
         for (int k = 0; k < K; ++k) {
-            if (exact) {
-                x[k] = all > Real{0} ? x[k] * weight / all : Vec<Real, R>{};
-            } else {
-                x[k] *= scale;
-            }
-            for (int r = 0; r < R; ++r) part[r] = static_cast<double>(x[k][r]);
+            widen<Real, R>(below, x[k]);
+            narrow<Real, R>(x[k], e[k] * scale);
+            widen<Real, R>(part, x[k]);
             given += part;
+            spread += part * below;
             sums[k] += part;
         }
-        for (int k = K; k < stride; ++k) x[k] = Vec<Real, R>{};
+        for (int k = K; k < stride; ++k) x[k] = V{};
         transpose<bits_of_class, stride, Real, R>(x);
         for (int q = 0; q < stride; ++q) store<Real, R>(row + q * R, x[q]);
-        for (std::size_t r = 0; r < rows; ++r) {
-            std::memcpy(block.kept + (i + r) * K, row + r * stride, K * sizeof(Real));
-        }
-        Vec<double, R> left = own - given, tops, totals, rest;
-        for (int r = 0; r < R; ++r) {
-            tops[r] = static_cast<double>(top[r]);
-            totals[r] = static_cast<double>(all[r]);
-            rest[r] = left[r] * static_cast<double>(base[r]) -
-                      static_cast<double>(scale[r]) * static_cast<double>(spread[r]);
-        }
+        widen<Real, R>(tops, top);
+        widen<Real, R>(bases, base);
+        const D left = weight - given;
         store<double, R>(block.tops + i, tops);
-        store<double, R>(block.totals + i, totals);
+        store<double, R>(block.totals + i, total);
         store<double, R>(block.left + i, left);
-        store<double, R>(block.rest + i, rest);
+        store<double, R>(block.rest + i, left * bases - spread);
     }
     for (int k = 0; k < K; ++k) block.sums[k] += sum<double, R>(sums[k]);
 }
@@ -250,14 +206,13 @@ template <int bytes>
 struct Normalize {
     template <typename Real>
     static TACIT_INLINE void run(Block<Real> block) {
-        constexpr int L = sizeof(Real) == 4 ? 8 : bytes / 8;
-        if (block.classes <= 4) {
+        constexpr int L = bytes / sizeof(double);
+        const std::size_t stride = padded(block.classes);
+        if (stride == 4) {
             normalize_block<1, 4>(block);
-        } else if (block.classes <= L) {
-            normalize_block<1, L>(block);
-        } else if (block.classes <= 2 * L) {
+        } else if (stride == 2 * L) {
             normalize_block<2, L>(block);
-        } else if (block.classes <= 3 * L) {
+        } else if (stride == 3 * L) {
             normalize_block<3, L>(block);
         } else {
             normalize_block<0, L>(block);
@@ -266,8 +221,7 @@ struct Normalize {
 };
 
 template <typename Real>
-void add(Real *scores, std::size_t count, std::size_t stride, const double *evidence,
-                std::size_t K) {
+void add_evidence(Real *scores, std::size_t count, std::size_t stride, const double *evidence, std::size_t K) {
     for (std::size_t i = 0; i < count; ++i) {
         for (std::size_t k = 0; k < K; ++k) {
             scores[i * stride + k] += static_cast<Real>(evidence[i * K + k]);
@@ -291,7 +245,7 @@ void choose(Real *scores, std::size_t count, std::size_t stride, std::size_t K, 
 // A row that is impossible in every class: what the prior and the evidence say, or the evidence.
 template <typename Real>
 void guess(const Block<Real> &part, std::size_t i, std::size_t stride, const double *prior,
-                  const double *evidence, bool hard) {
+           const double *evidence, bool hard) {
     const std::size_t K = part.classes;
     std::vector<double> p(K);
     for (const bool with_prior : {true, false}) {
@@ -310,15 +264,11 @@ void guess(const Block<Real> &part, std::size_t i, std::size_t stride, const dou
         std::fill(p.begin(), p.end(), 0.0);
         *at = 1.0;
     }
-    Real *row = part.again ? part.scores + i * stride : part.kept + i * K;
-    if (part.again && !part.moved[i]) {  // what `kept` held has been counted instead
-        for (std::size_t k = 0; k < K; ++k) part.sums[k] -= static_cast<double>(part.kept[i * K + k]);
-    }
     for (std::size_t k = 0; k < K; ++k) {
-        row[k] = static_cast<Real>(p[k] * (part.weight ? part.weight[i] : 1.0));
-        part.sums[k] += static_cast<double>(row[k]);
+        Real &r = part.scores[i * stride + k];
+        r = static_cast<Real>(p[k] * (part.weight ? part.weight[i] : 1.0));
+        part.sums[k] += static_cast<double>(r);
     }
-    part.moved[i] = true;
 }
 
 // From the scores of a block of rows to their posteriors, with all that may come between.
@@ -326,43 +276,51 @@ template <typename Real>
 class Posteriors {
   public:
     Posteriors(std::size_t K, const double *prior, bool hard)
-        : K_(K), stride_(padded(K)), prior_(prior), hard_(hard), scores_(block * stride_),
-          gaps_(block * stride_) {}
+        : K_(K), stride_(padded(K)), prior_(prior), hard_(hard), scores_(block * stride_), exps_(block * stride_) {}
 
     // Where the scores of the block belong: `block` rows of `padded(K)` numbers, -inf behind the last
     // class, or up to `few` classes anything.
     Real *scores() { return scores_.data(); }
 
-    // `evidence` (or null) is added to the scores of `count` rows, and they are normalised. `kept` and what
-    // follows are as in `Block`. The posteriors are where the scores were.
-    const Block<Real> &normalize(std::size_t count, const double *evidence, const double *weight,
-                                 Real *kept, double *sums, bool again = false, Real still = 0,
-                                 Real *leeway = nullptr) {
-        block_ = {count,  K_,    scores_.data(), gaps_.data(), weight, kept, again, still,
-                  moved_, tops_, totals_,        rest_,        left_,  sums, leeway};
-        if (evidence) add(scores_.data(), count, stride_, evidence, K_);
+    // `evidence` (or null) is added to the scores of `count` rows, and they are normalised: the posteriors
+    // are where the scores were. `sums` gets those of each class.
+    const Block<Real> &normalize(std::size_t count, const double *evidence, const double *weight, double *sums) {
+        block_ = {count, K_, scores_.data(), exps_.data(), weight, tops_, totals_, rest_, left_, sums};
+        if (evidence) add_evidence(scores_.data(), count, stride_, evidence, K_);
         if (hard_) choose(scores_.data(), count, stride_, K_, best_tops_);
-        if (K_ <= few && !again) {
-            widest<NormalizeFew>(block_);
-            if (leeway) std::fill(leeway, leeway + count, Real{0});
-        } else {
-            widest<Normalize>(block_);
-        }
+        K_ <= few ? widest<NormalizeFew>(block_) : widest<Normalize>(block_);
         if (hard_) std::copy(best_tops_, best_tops_ + count, tops_);
         for (std::size_t i = 0; i < count; ++i) {
-            if (!std::isinf(tops_[i])) continue;
-            guess(block_, i, stride_, prior_, evidence, hard_);
-            if (!again) std::copy(kept + i * K_, kept + (i + 1) * K_, &scores_[i * stride_]);
+            if (std::isinf(tops_[i])) guess(block_, i, stride_, prior_, evidence, hard_);
         }
         return block_;
+    }
+
+    // What the block adds to the log-likelihood beside the expected scores (see `Block`); `evidence` is part
+    // of the scores, and not of what is summed up from counts.
+    double entropy(const double *evidence) {
+        double sum = 0;
+        for (std::size_t i = 0; evidence && i < block_.count; ++i) {
+            for (std::size_t k = 0; k < K_; ++k) {
+                const double r = static_cast<double>(scores_[i * stride_ + k]);
+                if (r != 0) sum += r * evidence[i * K_ + k];
+            }
+        }
+        double *totals = totals_;
+        widest<Logarithms>(totals, block_.count);
+        for (std::size_t i = 0; i < block_.count; ++i) {
+            if (std::isinf(tops_[i])) return tops_[i];
+            sum += (block_.weight ? block_.weight[i] : 1.0) * totals_[i] + rest_[i];
+        }
+        return sum;
     }
 
   private:
     const std::size_t K_, stride_;
     const double *prior_;
     const bool hard_;
-    std::vector<Real> scores_, gaps_;
-    bool moved_[block] = {};
+    std::vector<Real> scores_;
+    std::vector<double> exps_;
     double tops_[block], totals_[block], rest_[block], left_[block], best_tops_[block];
     Block<Real> block_{};
 };

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "arrays.h"
-#include "bags.h"
+#include "sparse.h"
 #include "posterior.h"
 #include "sums.h"
 #include "threads.h"
@@ -44,7 +44,7 @@ struct SumUp {
             for (std::size_t k = 0; k < stride; k += L) {
                 load<double, L>(x, scores + i * stride + k);
                 x -= base;
-                Exponential<double>::run<L>(x);
+                exponential<L>(x);
                 all += x;
             }
             totals[i] = sum<double, L>(all);
@@ -56,7 +56,7 @@ struct SumUp {
 class Softmax {
   public:
     explicit Softmax(std::size_t K)
-        : K_(K), stride_(padded(K)), scores_(block * stride_), sums_(K) {}
+        : K_(K), stride_(padded(K)), scores_(block * stride_), exps_(block * stride_), sums_(K) {}
 
     double *scores() { return scores_.data(); }
 
@@ -65,8 +65,8 @@ class Softmax {
     void run(std::size_t count, Wanted wanted, double *out, double *log_p) {
         double *totals = totals_;
         if (wanted == Wanted::posterior) {
-            widest<Normalize>(Block<double>{count, K_, scores_.data(), nullptr, nullptr, out, false, 0.0, moved_,
-                                            tops_, totals_, rest_, left_, sums_.data(), nullptr});
+            widest<Normalize>(Block<double>{count, K_, scores_.data(), exps_.data(), nullptr, tops_, totals_, rest_,
+                                            left_, sums_.data()});
         } else if (wanted == Wanted::log_posterior) {
             const double *scores = scores_.data();
             double *tops = tops_;
@@ -76,17 +76,15 @@ class Softmax {
         for (std::size_t i = 0; i < count; ++i) {
             const bool possible = wanted != Wanted::joint && !std::isinf(tops_[i]);
             if (wanted != Wanted::joint) log_p[i] = possible ? tops_[i] + totals[i] : tops_[i];
-            if (wanted == Wanted::posterior) continue;
-            const double less = possible ? log_p[i] : 0.0;
+            const double less = possible && wanted == Wanted::log_posterior ? log_p[i] : 0.0;
             for (std::size_t k = 0; k < K_; ++k) out[i * K_ + k] = scores_[i * stride_ + k] - less;
         }
     }
 
   private:
     const std::size_t K_, stride_;
-    std::vector<double> scores_, sums_;
+    std::vector<double> scores_, exps_, sums_;
     double tops_[block], totals_[block], rest_[block], left_[block];
-    bool moved_[block];
 };
 
 // Each row of log p(x, y) becomes p(y | x), or if `logs`, log p(y | x); and log_p its log p(x).
@@ -174,7 +172,7 @@ bool score(Vector<const Index> starts, Vector<const Index> indices, Vector<const
     std::vector<double> base(2 * stride, -std::numeric_limits<double>::infinity());
     std::copy(constants.data(), constants.data() + K, base.begin());
     std::fill(base.begin() + stride, base.end(), 0.0);
-    const Base<double> begin{base.data(), base.data() + stride, nullptr, nullptr};
+    const Base<double> begin{base.data(), base.data() + stride};
     std::atomic<bool> plain{true};
     share_ranges(rows, 4 * block, threads, [&](std::size_t first, std::size_t last) {
         Softmax softmax(K);

@@ -1,4 +1,4 @@
-// Sparse rows ("bags" of words) for EM: the E-step goes by rows, the M-step by columns.
+// Kernels on sparse rows: scores go by rows, sums of posteriors by columns.
 #pragma once
 
 #include <algorithm>
@@ -10,11 +10,10 @@
 
 namespace tacit {
 
-// What scores begin with: constants[k] + less[k] + length[i] * shift[k], `less` being what rounding took
-// off the constants. Without lengths the last is nothing.
+// What scores begin with: constants[k] + less[k], `less` being what rounding took off the constants.
 template <typename Real>
 struct Base {
-    const Real *constants, *less, *shift, *lengths;
+    const Real *constants, *less;
 };
 
 // Numbers side by side, N vectors of L and T of 4: they stay in registers.
@@ -71,13 +70,9 @@ struct ScoreBlock {
                                  const Real *table, std::size_t classes, const Base<Real> &base,
                                  std::size_t stride, Real *scores, std::size_t from) {
         for (std::size_t i = 0; i < count; ++i) {
-            Wide<N, L, T, Real> even, odd, line;
+            Wide<N, L, T, Real> even, odd;
             even.load_from(base.constants + from);
             odd.load_from(base.less + from);
-            if (base.lengths) {
-                line.load_from(base.shift + from);
-                odd.add(base.lengths[first + i], line);
-            }
             add(rows.ones, first + i, table + from, classes, even, odd);
             add(rows.rest, first + i, table + from, classes, even, odd);
             for (int q = 0; q < N; ++q) even.whole[q] += odd.whole[q];
@@ -148,15 +143,13 @@ TACIT_INLINE void add_numbers(const Entries &entries, std::size_t line, const fl
     }
 }
 
-// Two classes: the log-odds of a row are one sum.
-// odds[i] = constant + lengths[i] * shift + sum of value * table[index].
+// Two classes: the log-odds of a row are one sum. odds[i] = constant + sum of value * table[index].
 struct ScoreOdds {
     template <typename Rows>
     static TACIT_INLINE void run(Rows rows, std::size_t first, std::size_t count, const float *table,
-                                 float constant, float shift, const float *lengths,
-                                 float *odds) {
+                                 float constant, float *odds) {
         for (std::size_t i = 0; i < count; ++i) {
-            float sums[4] = {constant, lengths[first + i] * shift, 0, 0};
+            float sums[4] = {constant, 0, 0, 0};
             add_numbers(rows.ones, first + i, table, sums);
             add_numbers(rows.rest, first + i, table, sums);
             odds[i] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
@@ -164,27 +157,29 @@ struct ScoreOdds {
     }
 };
 
-// odds[i] become p(class 1), and entropy[i] that of the two classes, for a whole number of vectors.
+// odds[i] become the posteriors of class 1 times the weights; entropy[i] is what the row adds to the
+// log-likelihood beside its expected score (see `Block`). For a whole number of vectors.
 struct SoftmaxOdds {
-    static TACIT_INLINE void run(float *odds, double *entropy, std::size_t count) {
+    static TACIT_INLINE void run(float *odds, const double *weights, double *entropy, std::size_t count) {
         typedef Vec<float, 8> V;
+        typedef Vec<double, 8> D;
         for (std::size_t i = 0; i < count; i += 8) {
             V x;
+            D odd, weight, stored;
             load<float, 8>(x, odds + i);
-            const auto positive = x > 0.0f;
-            const V size = positive ? x : -x;
-            V less = -size;
-            Exponential<float>::run<8>(less);  // 0 if size is beyond 60, and so is small * size
-            const V large = 1.0f / (1.0f + less), small = less * large;
-            store<float, 8>(odds + i, positive ? large : small);
-            for (int half = 0; half < 8; half += 4) {
-                Vec<double, 4> total;
-                for (int l = 0; l < 4; ++l) total[l] = 1.0 + static_cast<double>(less[half + l]);
-                logarithm<4>(total);
-                for (int l = 0; l < 4; ++l) {
-                    entropy[i + half + l] = total[l] + static_cast<double>(small[half + l] * size[half + l]);
-                }
-            }
+            load<double, 8>(weight, weights + i);
+            widen<float, 8>(odd, x);
+            const D size = odd > 0.0 ? odd : -odd;
+            D less = -size;
+            exponential<8, 10>(less, lowest<float>);
+            D total = 1.0 + less;
+            const D more = weight / total, one = odd > 0.0 ? more : more * less;
+            narrow<float, 8>(x, one);
+            store<float, 8>(odds + i, x);
+            widen<float, 8>(stored, x);
+            const D other = odd > 0.0 ? weight - stored : stored;  // of the less probable class
+            logarithm<8>(total);
+            store<double, 8>(entropy + i, weight * total + other * size);
         }
     }
 };
@@ -241,29 +236,6 @@ struct Count {
                                  const Real *weights, std::size_t classes, double *sums) {
         constexpr int L = bytes / sizeof(double);
         by_width<CountBlock, L, 24 / L>(classes, columns, first, last, weights, classes, sums);
-    }
-};
-
-// sums[index, :] += value * change, for the entries of a row with first <= index < last, which are `touched`.
-struct ShiftLine {
-    template <typename Rows>
-    static TACIT_INLINE void run(Rows rows, std::size_t row, std::size_t first, std::size_t last,
-                                 const double *change, std::size_t classes, double *sums, char *touched) {
-        add(rows.ones, row, first, last, change, classes, sums, touched);
-        add(rows.rest, row, first, last, change, classes, sums, touched);
-    }
-
-    template <typename Entries>
-    static TACIT_INLINE void add(const Entries &entries, std::size_t row, std::size_t first, std::size_t last,
-                                 const double *change, std::size_t classes, double *sums, char *touched) {
-        for (std::int64_t p = entries.begin[row]; p < entries.end[row]; ++p) {
-            const std::size_t j = static_cast<std::size_t>(entries.indices[p]);
-            if (j - first >= last - first) continue;
-            touched[j] = 1;
-            const double x = value_at<double>(entries, p);
-            double *line = sums + j * classes;
-            for (std::size_t k = 0; k < classes; ++k) line[k] += x * change[k];
-        }
     }
 };
 

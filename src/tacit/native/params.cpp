@@ -1,5 +1,6 @@
 // From counts to parameters: tables with a line for each column of the data and a number for each
 // class. Lines are shared by threads in ranges, whose sums are added in order.
+#include <numeric>
 #include <optional>
 
 #include <nanobind/stl/optional.h>
@@ -7,8 +8,8 @@
 #include "arrays.h"
 #include "simd.h"
 #include "sums.h"
-#include "tables.h"
 #include "threads.h"
+#include "weights.h"
 
 namespace tacit {
 namespace {
@@ -217,23 +218,78 @@ nb::object log_odds(Strided<const double> ones, std::optional<Matrix<const doubl
     });
 }
 
-// Fills the table from counts, and says what the log density of the smoothing is.
+// The weights that score rows: those of words with the totals of the classes, or of presence and absence
+// if `seen` says how often each class was, whose `constants` are the log-probability that nothing is there.
+// Returns the log density of the smoothing, and whether all weights are below +inf.
 template <typename Real>
-void prepare(Update<Real> &update, Matrix<const double> counts, int threads) {
-    check(counts.shape(0) == update.lines && counts.shape(1) == update.classes && threads >= 1,
+nb::object make_weights(Strided<const double> counts, Vector<const double> alpha, Vector<const double> log_totals,
+                        std::optional<Vector<const double>> seen, Vector<Real> table,
+                        std::optional<Vector<float>> remainder, Vector<double> mean, Vector<double> constants,
+                        int threads) {
+    const Lines given(counts);
+    const std::size_t lines = given.count, K = given.classes, stride = (K + 3) / 4 * 4;
+    check(table.shape(0) >= lines * K && (!remainder || remainder->shape(0) >= lines * K) && mean.shape(0) == lines &&
+              constants.shape(0) == K && log_totals.shape(0) == K && (!seen || seen->shape(0) == K) && threads >= 1,
           "shapes differ");
-    const double *from = counts.data();
+    const Alpha smoothing = alpha_of(alpha, lines);
+    const bool pairs = seen.has_value();
+    std::vector<double> totals(stride), all(pairs ? stride : 0);
+    std::copy(log_totals.data(), log_totals.data() + K, totals.begin());
+    if (pairs) std::copy(seen->data(), seen->data() + K, all.begin());
+    std::vector<Prepared> found(ranges(lines));
+    Sums sums(ranges(lines), stride);  // of the constants
+    {
+        nb::gil_scoped_release release;
+        share_ranges(lines, range, threads, [&](std::size_t first, std::size_t last) {
+            std::vector<double> room(tile * K), logs(2 * tile * stride);
+            for (std::size_t at = first; at < last; at += tile) {
+                const std::size_t begin = 0, count = std::min(last, at + tile) - at, size = count * stride;
+                const double *from = given.at(at, at + count, room.data()), *of_classes = all.data();
+                const Alpha own = smoothing.from(at);
+                double *log = logs.data();
+                best<Smooth<false>>(from, of_classes, own, begin, count, K, stride, log);
+                if (pairs) best<Smooth<true>>(from, of_classes, own, begin, count, K, stride, log + size);
+                widest<Logarithms>(log, (pairs ? 2 : 1) * size);
+                const auto make = [&](auto kernel) {
+                    kernel(K, own, static_cast<const double *>(totals.data()), count, K, table.data() + at * K,
+                           remainder ? remainder->data() + at * K : nullptr, mean.data() + at,
+                           sums.of(first / range), log, &found[first / range]);
+                };
+                pairs ? make(MakeWeightsOf<Real, true>{}) : make(MakeWeightsOf<Real, false>{});
+            }
+        });
+    }
+    const std::vector<double> total = sums.total();
+    std::copy(total.begin(), total.begin() + K, constants.data());
+    Prepared both;
+    for (const Prepared &one : found) {
+        both.density += one.density;
+        both.bounded &= one.bounded;
+    }
+    return nb::make_tuple(both.density, both.bounded);
+}
+
+// The expected score of counts under weights: the sum of counts * (table + remainder + mean).
+template <typename Real>
+double expected_score(Matrix<const double> counts, Vector<const Real> table,
+                      std::optional<Vector<const float>> remainder, Vector<const double> mean, int threads) {
+    const std::size_t lines = counts.shape(0), K = counts.shape(1);
+    check(table.shape(0) >= lines * K && (!remainder || remainder->shape(0) >= lines * K) && mean.shape(0) == lines &&
+              threads >= 1,
+          "shapes differ");
+    const double *from = counts.data(), *middle = mean.data();
+    const Real *weights = table.data();
+    const float *less = remainder ? remainder->data() : nullptr;
     nb::gil_scoped_release release;
-    std::vector<typename Update<Real>::Part> parts(ranges(update.lines));
-    share_ranges(update.lines, range, threads, [&](std::size_t first, std::size_t last) {
-        std::vector<double> totals(update.classes);  // nobody asks for them
-        typename Update<Real>::Part part = update.part();
-        for (std::size_t at = first; at < last; at += tile) {
-            update.renew(update.at(from, at, std::min(last, at + tile)), totals.data(), part);
+    std::vector<double> sums(ranges(lines));
+    share_ranges(lines, range, threads, [&](std::size_t first, std::size_t last) {
+        double &own = sums[first / range];
+        best<ExpectedScore>(from, weights, less, first * K, last * K, &own);
+        for (std::size_t j = first; j < last; ++j) {
+            own += middle[j] * std::accumulate(from + j * K, from + (j + 1) * K, 0.0);
         }
-        parts[first / range] = std::move(part);
     });
-    update.finish(parts);
+    return in_order(sums);
 }
 
 // out = counts, line by line.
@@ -249,60 +305,6 @@ void by_column(Strided<const double> counts, Matrix<double> out, int threads) {
     });
 }
 
-// Which lines hold anything else than zeros.
-void occupied(Matrix<const double> counts, Vector<bool> lines, int threads) {
-    const std::size_t size = counts.shape(0), K = counts.shape(1);
-    check(lines.shape(0) == size && threads >= 1, "shapes differ");
-    const double *from = counts.data();
-    bool *to = lines.data();
-    nb::gil_scoped_release release;
-    share_ranges(size, range, threads, [=](std::size_t first, std::size_t last) {
-        for (std::size_t j = first; j < last; ++j) {
-            const auto own = from + j * K;
-            to[j] = std::any_of(own, own + K, [](double x) { return x != 0; });
-        }
-    });
-}
-
-// sum += weights * log(counts + alpha), with 0 * -inf = 0; most weights are often zero.
-struct ExpectedLogs {
-    static TACIT_INLINE void run(const double *weights, const double *counts, Alpha alpha,
-                                 std::size_t first, std::size_t last, std::size_t K, double *sum) {
-        Vec<double, 4> total{};
-        for (std::size_t j = first; j < last; ++j) {
-            const double own = alpha[j], *w = weights + j * K, *c = counts + j * K;
-            std::size_t k = 0;
-            for (; k + 4 <= K; k += 4) {
-                if (w[k] == 0 && w[k + 1] == 0 && w[k + 2] == 0 && w[k + 3] == 0) continue;
-                Vec<double, 4> x, weight;
-                load<double, 4>(x, c + k);
-                load<double, 4>(weight, w + k);
-                x += own;
-                logarithm<4>(x);
-                total += weight == 0.0 ? Vec<double, 4>{} : weight * x;
-            }
-            for (; k < K; ++k) {
-                if (w[k] != 0) total[0] += w[k] * std::log(c[k] + own);
-            }
-        }
-        *sum += tacit::sum<double, 4>(total);
-    }
-};
-
-double expected_logs(Matrix<const double> weights, Matrix<const double> counts,
-                     Vector<const double> alpha, int threads) {
-    const std::size_t lines = counts.shape(0), K = counts.shape(1);
-    check(weights.shape(0) == lines && weights.shape(1) == K && threads >= 1, "shapes differ");
-    const Alpha smoothing = alpha_of(alpha, lines);
-    const double *from = weights.data(), *of = counts.data();
-    nb::gil_scoped_release release;
-    std::vector<double> sums(ranges(lines));
-    share_ranges(lines, range, threads, [&](std::size_t first, std::size_t last) {
-        best<ExpectedLogs>(from, of, smoothing, first, last, K, &sums[first / range]);
-    });
-    return in_order(sums);
-}
-
 // out = a + b
 void add(Vector<const double> a, Vector<const double> b, Vector<double> out, int threads) {
     const std::size_t size = out.shape(0);
@@ -316,38 +318,25 @@ void add(Vector<const double> a, Vector<const double> b, Vector<double> out, int
 }
 
 template <typename Real>
-void define_update(nb::module_ &m, const char *name) {
-    nb::class_<Update<Real>> update(m, name);
-    update.def(nb::init<Vector<Real>, Vector<double>, Vector<double>, Vector<const double>,
-                        Vector<const double>, std::optional<Vector<const double>>,
-                        std::optional<Vector<const double>>, std::optional<Matrix<const double>>,
-                        std::optional<Vector<const bool>>, std::optional<Vector<float>>,
-                        std::optional<Vector<const double>>, std::optional<Vector<double>>>(),
-               nb::arg("table").noconvert(), nb::arg("mean").noconvert(),
-               nb::arg("constants").noconvert(), nb::arg("alpha"), nb::arg("log_totals"),
-               nb::arg("seen").none(), nb::arg("columns").none(), nb::arg("known").none(),
-               nb::arg("occupied").none(), nb::arg("change").noconvert().none(), nb::arg("by").none(),
-               nb::arg("expected").noconvert().none());
-    update.def_ro("density", &Update<Real>::density);
-    update.def_ro("bounded", &Update<Real>::bounded);
-    update.def_ro("score", &Update<Real>::score);
-    update.def("prepare", &prepare<Real>, nb::arg("counts"), nb::arg("threads"));
+void define_weights(nb::module_ &m) {
+    m.def("make_weights", &make_weights<Real>, nb::arg("counts"), nb::arg("alpha"), nb::arg("log_totals"),
+          nb::arg("seen").none(), nb::arg("table").noconvert(), nb::arg("remainder").noconvert().none(),
+          nb::arg("mean").noconvert(), nb::arg("constants").noconvert(), nb::arg("threads"));
+    m.def("expected_score", &expected_score<Real>, nb::arg("counts"), nb::arg("table").noconvert(),
+          nb::arg("remainder").none(), nb::arg("mean"), nb::arg("threads"));
 }
 
 }  // namespace
 
-void define_tables(nb::module_ &m) {
+void define_params(nb::module_ &m) {
     m.def("log_shares", &log_shares, nb::arg("counts"), nb::arg("alpha"), nb::arg("log_totals"),
           nb::arg("log_p").noconvert(), nb::arg("threads"));
     m.def("log_odds", &log_odds, nb::arg("ones"), nb::arg("zeros").none(), nb::arg("seen"), nb::arg("alpha"),
           nb::arg("log_p").noconvert(), nb::arg("log_not").noconvert(), nb::arg("threads"));
-    m.def("expected_logs", &expected_logs, nb::arg("weights"), nb::arg("counts"), nb::arg("alpha"),
-          nb::arg("threads"));
     m.def("add", &add, nb::arg("a"), nb::arg("b"), nb::arg("out").noconvert(), nb::arg("threads"));
     m.def("by_column", &by_column, nb::arg("counts"), nb::arg("out").noconvert(), nb::arg("threads"));
-    m.def("occupied", &occupied, nb::arg("counts"), nb::arg("lines").noconvert(), nb::arg("threads"));
-    define_update<float>(m, "Update32");
-    define_update<double>(m, "Update64");
+    define_weights<float>(m);
+    define_weights<double>(m);
 }
 
 }  // namespace tacit
