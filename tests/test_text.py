@@ -5,7 +5,6 @@ import re
 import sys
 import warnings
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,10 +13,9 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.feature_extraction import text as of_sklearn
 
+from real_data import data_file
 from tacit import kernels
 from tacit.text import CountVectorizer, vectorizer
-
-DATA = Path(__file__).parents[2] / "shared" / "data"
 
 TEXTS = [
     "The cat sat on the mat; the CAT's mat_2 was flat.",
@@ -126,10 +124,7 @@ def test_many_texts_in_many_tasks():
 )
 def test_the_same_on_real_texts(name, every):
     """English posts with all their headers; Spanish sentences."""
-    path = DATA / f"{name}.gz"
-    if not path.exists():
-        pytest.skip(f"{path} is absent: real data are no part of the project")
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
+    with gzip.open(data_file(f"{name}.gz"), "rt", encoding="utf-8") as lines:
         texts = list(islice(lines, 0, None, every))
     for settings_ in {}, {"strip_accents": "unicode", "min_df": 2}, {"lowercase": False}:
         same(texts, new=texts[:5], **settings_)
