@@ -41,7 +41,7 @@ def reasons(skipped: Iterable[Any]) -> str:
     found = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in skipped)
     if len(found) == 1:
         return next(iter(found))
-    return "; ".join(f"{count} {reason}" for reason, count in found.most_common())
+    return ", ".join(f"{reason} ({count})" for reason, count in found.most_common())
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # so that it comes after the list of skipped tests
