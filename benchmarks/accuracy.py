@@ -16,7 +16,8 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from itertools import product
+from dataclasses import asdict, replace
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,9 @@ import contenders
 import labelled
 from accuracy_page import page
 from contenders import TEXTS, Task
+from data import DATA
 from labelled import SETS
+from provenance import Provenance
 from records import (
     DRAWS,
     ENOUGH,
@@ -89,9 +92,16 @@ def measure(key: str, draw: int, few: int | None, wanted: set[Place]) -> list[Re
 
 
 def measured(
-    units: list[tuple[str, int, int | None, set[Place]]], jobs: int
+    units: list[tuple[str, int, int | None, set[Place]]], jobs: int, provenance: Provenance
 ) -> Iterator[list[Record]]:
     """Yield the records of each draw of each set as they are there, `jobs` at a time."""
+    for found in _measured(units, jobs):
+        yield [replace(record, provenance=provenance) for record in found]
+
+
+def _measured(
+    units: list[tuple[str, int, int | None, set[Place]]], jobs: int
+) -> Iterator[list[Record]]:
     if jobs == 1:
         for unit in units:
             yield measure(*unit)
@@ -133,21 +143,33 @@ def timing(few: int | None, turns: int) -> dict[str, float] | None:
         )
 
 
-def figures(results: Results, further: Results, seconds: dict[str, float] | None) -> dict[str, Any]:
-    """Return all figures."""
-    parts = {"sets": listed(results), "further": listed(further)}
-    return {"draws": len(results.draws), **parts, "fit_seconds": seconds}
+def figures(
+    results: Results, further: Results, seconds: dict[str, float] | None, now: Provenance
+) -> dict[str, Any]:
+    """Return all figures; a record's provenance is its place in the list of all of them."""
+    records = chain(results.by_place.values(), further.by_place.values())
+    known = {record.provenance for record in records if record.provenance is not None}
+    places: dict[Provenance | None, int] = {one: i for i, one in enumerate(sorted(known))}
+    return {
+        "draws": len(results.draws),
+        "provenances": [asdict(one) for one in sorted(known)],
+        "sets": listed(results, places),
+        "further": listed(further, places),
+        "fit_seconds": seconds,
+        "fit_provenance": asdict(now) if seconds else None,
+    }
 
 
-def listed(results: Results) -> dict[str, Any]:
+def listed(results: Results, places: dict[Provenance | None, int]) -> dict[str, Any]:
     """Return figures by set, cell and contender, a list over the draws."""
     found: dict[str, Any] = {}
     for key, data in results.sets.items():
         for cell, method in product(data.cells(), methods_of(data)):
             own = results.of(key, cell, method).values()
             if own:
-                place = found.setdefault(key, {}).setdefault(str(cell), {})
-                place[method] = {name: [getattr(record, name) for record in own] for name in NAMES}
+                lists = {name: [getattr(record, name) for record in own] for name in NAMES}
+                lists["provenance"] = [places.get(record.provenance) for record in own]
+                found.setdefault(key, {}).setdefault(str(cell), {})[method] = lists
     return found
 
 
@@ -189,9 +211,10 @@ def together(
     units: list[tuple[str, int, int | None, set[Place]]],
     jobs: int,
     store: Path | None,
+    now: Provenance,
 ) -> dict[Place, Record]:
     """Measure units, store what comes of them, and return it with what there was."""
-    for i, new in enumerate(measured(units, jobs)):
+    for i, new in enumerate(measured(units, jobs, now)):
         records = records | {record.place: record for record in new}
         if store is not None:
             with store.open("a", encoding="utf-8") as file:
@@ -204,7 +227,7 @@ def together(
 
 def main(arguments: Sequence[str] | None = None) -> str:
     """Run what the command line asks for, and return the page."""
-    asked = options(arguments)
+    asked, now = options(arguments), Provenance.here()
     few, store = (QUICK, None) if asked.quick else (None, STORE)
     draws = 1 if asked.quick else min(asked.draws, DRAWS)
     records, units = stored(store), []
@@ -216,11 +239,11 @@ def main(arguments: Sequence[str] | None = None) -> str:
         if wanted:
             units.append((key, draw, few, wanted))
         elif draw == 0 and labelled.load(key, few) is None:
-            sys.stderr.write(f"{key}: skipped, as its data are not beside the project\n")
+            sys.stderr.write(f"{key}: skipped, as {DATA} does not have it (see TACIT_DATA)\n")
     if store is not None:
         store.parent.mkdir(exist_ok=True)
         store.write_text(lines_of(records.values()), encoding="utf-8")
-    records = together(records, units, asked.jobs, store)
+    records = together(records, units, asked.jobs, store, now)
     results = Results(records.values(), draws, few)
     missed = [place for place in results.missed() if draws == DRAWS]
     units = []
@@ -230,15 +253,15 @@ def main(arguments: Sequence[str] | None = None) -> str:
         wanted -= set() if anew else set(records)
         if wanted:
             units.append((key, draw, few, wanted))
-    records = together(records, units, asked.jobs, store)
+    records = together(records, units, asked.jobs, store, now)
     shown = {(key, str(cell)) for key, cell in missed}
     others = (record for record in records.values() if (record.key, record.cell) in shown)
     further = Results(others, FURTHER, few, DRAWS)
     seconds = timing(few, 1 if asked.quick else asked.turns) if asked.turns else None
-    text = page(results, further, seconds)
+    text = page(results, further, seconds, now)
     if not asked.quick:
         (HERE / "accuracy.md").write_text(text, encoding="utf-8")
-        whole = compact(figures(results, further, seconds)) + "\n"
+        whole = compact(figures(results, further, seconds, now)) + "\n"
         FIGURES.write_text(whole, encoding="utf-8")
     return text
 

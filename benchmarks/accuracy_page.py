@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,8 +9,9 @@ from dataclasses import dataclass
 import contenders
 from contenders import TEXTS
 from labelled import SETS, Cell
+from provenance import Provenance, origins
 from records import FEWER_DRAWS, Results, methods_of
-from run import processor, version
+from run import version
 
 NEWSGROUPS_ROW = {
     **{1: 0.50, 2: 0.58, 4: 0.65, 8: 0.70, 16: 0.73},
@@ -229,8 +229,10 @@ def better_tools(results: Results) -> Iterator[str]:
                 yield f"- {results.named(key, cell)}: {said}"
 
 
-def page(results: Results, further: Results, seconds: dict[str, float] | None) -> str:
-    """Return the page."""
+def page(
+    results: Results, further: Results, seconds: dict[str, float] | None, now: Provenance
+) -> str:
+    """Return the page; times were taken `now`, and records say themselves when."""
     names = ("numpy", "scipy", "scikit-learn", "fasttext-wheel")
     versions = ", ".join(f"{name} {version(name)}" for name in names if version(name))
     absent = [data for data in SETS if data not in results.sets]
@@ -241,7 +243,7 @@ def page(results: Results, further: Results, seconds: dict[str, float] | None) -
         "",
         f"Written by `make bench-accuracy`. Means over draws of labels ({len(results.draws)}), "
         "which are the same for all contenders; tacit has its defaults on every set. "
-        f"{processor()}, Python {platform.python_version()}, {versions}.",
+        f"Written with {versions}.",
         "",
         "Rows to train on are those of the draw, labelled, and all others without a label. 20 "
         "Newsgroups (without headers; posts of fewer than three words are left out) and R8 have "
@@ -285,6 +287,8 @@ def page(results: Results, further: Results, seconds: dict[str, float] | None) -
         "MultinomialNB over 5 alphas in 5 folds, on all training posts and labels.",
         "",
     ]
+    if seconds:
+        lines[-2] += f" These times: {now}."
     if further.by_place:
         lines += [
             "### Chance",
@@ -311,4 +315,7 @@ def page(results: Results, further: Results, seconds: dict[str, float] | None) -
     lines += ["", *calibration(results), "", "## Where another tool is better", ""]
     lines += ["By more than half a point, on the draws that both have.", ""]
     lines += [*(list(better_tools(results)) or ["Nowhere."]), ""]
+    every = [*results.by_place.values(), *further.by_place.values()]
+    lines += ["## Where the figures come from", ""]
+    lines += [*origins(record.provenance for record in every), ""]
     return "\n".join(lines)

@@ -1,10 +1,14 @@
-"""What the benchmarks run on: synthetic data, and 20 Newsgroups where it is at hand."""
+"""What the benchmarks run on: synthetic data, and 20 Newsgroups where it is at hand.
+
+Real data are no part of the project: TACIT_DATA names their folder, as it does for the tests.
+"""
 
 from __future__ import annotations
 
 import csv
 import gzip
 import json
+import os
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,7 +16,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-NEWSGROUPS = Path(__file__).parents[2] / "shared/data/20newsgroups/20news-bydate.jsonl.gz"
+BESIDE = Path(__file__).parents[2] / "shared/data"
+DATA = Path(os.environ.get("TACIT_DATA") or BESIDE).absolute()
+NEWSGROUPS = DATA / "20newsgroups/20news-bydate.jsonl.gz"
 
 
 def zipf(n: int, words: int, tokens: int, seed: int = 0) -> Any:

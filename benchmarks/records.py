@@ -17,6 +17,7 @@ import contenders
 import labelled
 from contenders import BASELINES, STRICTER, TABLES, TEXTS
 from labelled import SETS, Cell, Labelled
+from provenance import Provenance
 
 FIGURES = Path(__file__).with_name("accuracy.json")
 NAMES = ("accuracy", "log_loss", "calibration_error", "seconds", "enough")  # as Record has them
@@ -40,6 +41,7 @@ class Record:
     calibration_error: float
     seconds: float
     enough: bool  # every class has 16 labels, or all that it has
+    provenance: Provenance | None = None
 
     @property
     def place(self) -> tuple[str, str, int, str]:
@@ -61,21 +63,29 @@ def stored(path: Path | None) -> dict[Place, Record]:
         return {}
     if path.exists():
         lines = path.read_text(encoding="utf-8").splitlines()
-        records = [Record(**json.loads(line)) for line in lines]
+        records = [_record(**json.loads(line)) for line in lines]
     else:
         records = list(published(json.loads(FIGURES.read_text(encoding="utf-8"))))
     return {record.place: record for record in records}
 
 
+def _record(provenance: dict[str, str] | None = None, **figures: Any) -> Record:
+    """Return a record from its JSON; those of old have no provenance."""
+    return Record(**figures, provenance=Provenance(**provenance) if provenance else None)
+
+
 def published(found: dict[str, Any]) -> Iterator[Record]:
     """Yield the records behind what `figures` returned."""
+    provenances = [Provenance(**one) for one in found.get("provenances", ())]
     for part, first in (("sets", 0), ("further", DRAWS)):
         for key, cells in found.get(part, {}).items():
             for cell, methods in cells.items():
                 for method, lists in methods.items():
                     each = zip(*(lists[name] for name in NAMES), strict=True)
-                    for draw, values in enumerate(each, first):
-                        yield Record(key, cell, draw, method, *values)
+                    places = lists.get("provenance", [None] * len(lists["accuracy"]))
+                    for draw, (values, place) in enumerate(zip(each, places, strict=True), first):
+                        own = None if place is None else provenances[place]
+                        yield Record(key, cell, draw, method, *values, own)
 
 
 def lines_of(records: Iterable[Record]) -> str:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import compileall
 import json
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -31,6 +30,7 @@ import data
 import memory
 import peers
 from peers import Work
+from provenance import Provenance
 
 import tacit
 from tacit import em, kernels
@@ -48,6 +48,7 @@ class Line:
     ratio: float
     goal: float | None = None
     at_most: bool = False
+    provenance: Provenance | None = None
 
     def row(self) -> str:
         """Return the line of the page."""
@@ -322,16 +323,6 @@ print(time.perf_counter() - began)
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def processor() -> str:
-    """Return the name of the processor, or its kind where the system does not say."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.machine()
-    found = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-    return found[0] if found else platform.machine()
-
-
 def version(name: str) -> str | None:
     """Return the version of a package that is installed."""
     try:
@@ -405,6 +396,7 @@ def limits() -> str:
 
 def main(scale: float = 1.0, turns: int = 9) -> tuple[str, list[Line]]:
     """Run everything at a scale of the sizes, and return the page and its lines."""
+    provenance = Provenance.here()
     n, words, tokens = (int(scale * size) for size in (20_000, 50_000, 2_100_000))
     by_hand = "SciPy float64 by hand", "SciPy float32 by hand"
     goals = {**dict(zip(by_hand, (8, 3.5), strict=True)), "the scikit-learn recipe": 60}
@@ -441,7 +433,10 @@ def main(scale: float = 1.0, turns: int = 9) -> tuple[str, list[Line]]:
     of_rounds, of_fits = (
         list(map(middle, zip(*each, strict=True))) for each in zip(*short, strict=True)
     )
-    found = [*of_rounds, *large_rounds, *of_fits, *others]
+    found = [
+        replace(line, provenance=provenance)
+        for line in (*of_rounds, *large_rounds, *of_fits, *others)
+    ]
     names = ("numpy", "scipy", "scikit-learn", "stepmix", "pomegranate", "torch")
     present = [name for name in names if version(name)]
     versions = ", ".join(f"{name} {version(name)}" for name in present)
@@ -454,8 +449,7 @@ def main(scale: float = 1.0, turns: int = 9) -> tuple[str, list[Line]]:
         "of the three is told, as the machine is not the same all the time. Zipf counts. A peer "
         "that is not installed has no line (`pip install tacit[bench]`, `tacit[bench-torch]`).",
         "",
-        f"{processor()}, {kernels.workers(None)} cores; Python {platform.python_version()}, "
-        f"{versions}. {limits()}.",
+        f"Measured at {provenance}, {versions}; {kernels.workers(None)} threads. {limits()}.",
         "",
         "| work | against | ratio | goal |",
         "|---|---|---|---|",

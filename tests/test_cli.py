@@ -19,11 +19,11 @@ import pytest
 from typer.testing import CliRunner
 
 import tacit
+from real_data import data_file, published
 from tacit.cli import explore, label  # noqa: F401 - they make the commands
 from tacit.cli.talk import app
 from tacit.report.facts import tell
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
 TACIT = [sys.executable, "-m", "tacit"]
 SPORT = ["goal", "match", "team", "player", "season", "coach", "referee"]
 MUSIC = ["violin", "cello", "symphony", "piano", "orchestra", "concert", "singer"]
@@ -476,13 +476,6 @@ def test_killed_and_resumed(tmp_path):
     assert not state.exists()
 
 
-def data_file(name):
-    path = DATA / name
-    if not path.exists():
-        pytest.skip(f"needs {name} of the real data sets, which are not here")
-    return path
-
-
 def test_sms_spam_with_50_labels(tmp_path):
     source = data_file("sms_spam/sms_spam.tsv.gz")
     lines = gzip.decompress(source.read_bytes()).decode().split("\n")
@@ -519,6 +512,7 @@ def test_credit_with_missing_cells(tmp_path):
     assert facts["supervised"]["accuracy"] > 0.75
 
 
+@published
 def test_published_latent_classes(tmp_path):
     """`tacit cluster` of the carcinoma data is the published solution (S14)."""
     path = data_file("lca/carcinoma.csv")

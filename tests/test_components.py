@@ -14,20 +14,28 @@ from modelfiles import GOLDEN
 from tacit.estimators.components import joined
 from tacit.frames import candidates as trials
 
-RNG = np.random.default_rng(0)
-# Two classes, of which one lies on both sides of the other.
 PLACE = np.repeat([0, 1, 2], 60)
-NUMBERS = RNG.normal(np.array([-4.0, 0.0, 4.0])[PLACE][:, None], 0.7, (180, 2))
 NAMES = np.array(["outer", "inner", "outer"])[PLACE]
-# The same of words: the topics 0 and 2 share a name.
-P = np.where(np.arange(9) // 3 == np.arange(3)[:, None], 0.3, 0.05 / 3)
-WORDS = np.array([RNG.multinomial(12, P[k] / P[k].sum()) for k in PLACE])
 
 
-def some(n: int) -> np.ndarray:
+def drawn() -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers and counts of words of two classes, a row for each place."""
+    rng = np.random.default_rng(0)
+    # One class lies on both sides of the other.
+    numbers = rng.normal(np.array([-4.0, 0.0, 4.0])[PLACE][:, None], 0.7, (180, 2))
+    # The same of words: the topics 0 and 2 share a name.
+    p = np.where(np.arange(9) // 3 == np.arange(3)[:, None], 0.3, 0.05 / 3)
+    return numbers, np.array([rng.multinomial(12, p[k] / p[k].sum()) for k in PLACE])
+
+
+NUMBERS, WORDS = drawn()
+
+
+def some(n: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the names of n rows of each class, and None for the others."""
     y = NAMES.astype(object)
     for name in np.unique(NAMES):
-        rows = RNG.permutation(np.flatnonzero(name == NAMES))
+        rows = rng.permutation(np.flatnonzero(name == NAMES))
         y[rows[n:]] = None
     return y
 
@@ -43,9 +51,9 @@ ESTIMATORS = {
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("labels", [20, 180])
-def test_a_class_of_two_topics_is_found(name, labels):
+def test_a_class_of_two_topics_is_found(name, labels, rng):
     estimator, X = ESTIMATORS[name]
-    y = some(labels)
+    y = some(labels, rng)
     model = clone(estimator).set_params(components_per_class=2, random_state=0, n_init=5, tol=1e-4)
     model.fit(X, y)
     assert model.components_per_class_ == 2
@@ -67,10 +75,10 @@ def test_a_class_of_two_topics_is_found(name, labels):
     assert (model.predict(rows) == drawn).mean() > 0.8
 
 
-def test_one_round_is_the_model_of_all_components():
+def test_one_round_is_the_model_of_all_components(rng):
     """The oracle is the plain model of four classes, to which labels are candidates."""
-    y = some(30)
-    init = RNG.dirichlet(np.ones(4), 180)
+    y = some(30, rng)
+    init = rng.dirichlet(np.ones(4), 180)
     evidence = np.where([[name in (None, c) for c in ("inner", "outer")] for name in y], 1.0, 0.0)
     plain = tacit.MultinomialNB(classes=np.arange(4), init=init, max_iter=3, tol=0, random_state=0)
     with pytest.warns(Warning, match="did not converge"):
@@ -86,8 +94,8 @@ def test_one_round_is_the_model_of_all_components():
     )
 
 
-def test_auto_takes_as_many_as_help():
-    y = some(40)
+def test_auto_takes_as_many_as_help(rng):
+    y = some(40, rng)
     model = tacit.GaussianNB(components_per_class="auto", random_state=0, tol=1e-3)
     assert model.fit(NUMBERS, y).components_per_class_ >= 2
     simple = np.where(PLACE == 1, NUMBERS[:, 0], NUMBERS[:, 0] + 20)[:, None]
@@ -98,21 +106,21 @@ def test_auto_takes_as_many_as_help():
     assert one.fit(simple[PLACE != 2], apart[PLACE != 2]).components_per_class_ == 1
 
 
-def test_saved_pickled_and_refused(tmp_path):
-    model = tacit.MultinomialNB(components_per_class=2, random_state=0).fit(WORDS, some(30))
+def test_saved_pickled_and_refused(tmp_path, rng):
+    model = tacit.MultinomialNB(components_per_class=2, random_state=0).fit(WORDS, some(30, rng))
     model.save(tmp_path / "model")
     again = tacit.load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict_proba(WORDS), model.predict_proba(WORDS))
     assert again.components_per_class_ == 2
-    again.set_params(warm_start=True).fit(WORDS, some(30))
+    again.set_params(warm_start=True).fit(WORDS, some(30, rng))
     with pytest.raises(ValueError, match="partial_fit needs components_per_class=1"):
         model.partial_fit(WORDS, NAMES)
     with pytest.raises(ValueError, match="no classes of several components"):
         model.to_sklearn()
 
 
-def test_priors_evidence_and_hard_assignment():
-    y = some(30)
+def test_priors_evidence_and_hard_assignment(rng):
+    y = some(30, rng)
     held = tacit.MultinomialNB(components_per_class=2, class_prior=[0.4, 0.6], random_state=0)
     held.fit(WORDS, y)
     np.testing.assert_allclose(np.exp(held.class_log_prior_), [0.2, 0.2, 0.3, 0.3])

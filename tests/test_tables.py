@@ -20,11 +20,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from real_data import data_file, published
 from tacit import tables
 from tacit.tables import TableError, arrowfile, columnar, delimited, jsonlines, textfiles
 from tacit.tables.parquetfile import parquet_claims
 
-DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 FILES = ["a.csv", "a.tsv", "a.jsonl", "a.csv.gz", "a.parquet", "a.arrow"]
 
 characters = st.one_of(
@@ -718,13 +718,14 @@ COUNTS = {
 }
 
 
-@pytest.mark.skipif(not DATA.exists(), reason="the real data is not beside the project")
+@published
 @pytest.mark.parametrize("name", COUNTS)
 def test_real_files(tmp_path, name):
-    frame = tables.read(DATA / name)
+    path = data_file(name)
+    frame = tables.read(path)
     assert frame.height == COUNTS[name]
     if ".tsv" in name:  # no quoting, says whoever made them
-        with (gzip.open if name.endswith("gz") else open)(DATA / name, "rt", newline="\n") as file:
+        with (gzip.open if name.endswith("gz") else open)(path, "rt", newline="\n") as file:
             lines = [tuple(line.rstrip("\n").split("\t")) for line in file]
         assert [tuple(frame.columns), *frame.rows()] == lines
     if name.startswith(("20news", "sms", "uci/zoo")):

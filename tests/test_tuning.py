@@ -24,11 +24,17 @@ from tacit import GaussianNB, MultinomialNB, TableClassifier
 from tacit.data.labels import encode
 from tacit.tuning import LearningCurve, SemiSupervisedSplit, learning_curve
 
-RNG = np.random.default_rng(5)
 N = 90
 TRUTH = np.arange(N) % 3
-X = RNG.normal(size=(N, 3)) + 1.5 * TRUTH[:, None]
-MISSING = RNG.random(N) < 0.5
+
+
+def drawn():
+    """Return rows of three classes, and whether the label of each is missing."""
+    rng = np.random.default_rng(5)
+    return rng.normal(size=(N, 3)) + 1.5 * TRUTH[:, None], rng.random(N) < 0.5
+
+
+X, MISSING = drawn()
 NUMBERS = [None if m else int(k) for k, m in zip(TRUTH, MISSING, strict=True)]
 NAMES = [None if k is None else "abc"[k] for k in NUMBERS]
 WORDS = [["song", "piano"], ["ball", "goal"]]
@@ -164,10 +170,10 @@ def test_tables_in_cross_validation(frame):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_score_counts_known_labels(form):
+def test_score_counts_known_labels(form, rng):
     y = FORMS[form]
     model = GaussianNB().fit(X, y)
-    weight = RNG.random(N)
+    weight = rng.random(N)
     codes = encode(y).codes
     right = encode(model.predict(X), model.classes_).codes == codes
     known = codes >= 0

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from scipy.special import logsumexp
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 
@@ -331,7 +332,7 @@ def test_relative_smoothing_and_tempering(alpha, form):
     labels = some(y, 3)
     settings = {"alpha": alpha, "tempering": 0.5, "max_iter": 30, "tol": 1e-4}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore", ConvergenceWarning)
         one = tacit.MultinomialNB(**settings).fit(X, labels)
         scaled = tacit.MultinomialNB(**settings).fit(X * 3.0, labels)
     assert one.score(X, y) > 0.9

@@ -3,9 +3,7 @@
 import gzip
 import re
 import sys
-import warnings
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,10 +12,9 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.feature_extraction import text as of_sklearn
 
+from real_data import data_file
 from tacit import kernels
 from tacit.text import CountVectorizer, vectorizer
-
-DATA = Path(__file__).parents[2] / "shared" / "data"
 
 TEXTS = [
     "The cat sat on the mat; the CAT's mat_2 was flat.",
@@ -31,29 +28,27 @@ TEXTS = [
 
 def same(texts, new=(), **settings_):
     """Compare both on texts, and what they then make of new ones."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        theirs, expected = of_sklearn.CountVectorizer(**settings_), None
-        try:
-            expected = theirs.fit_transform(texts)
-        except ValueError as error:
-            with pytest.raises(ValueError, match=re.escape(str(error)[:40])):
-                CountVectorizer(**settings_).fit_transform(texts)
-            return
-        found = [CountVectorizer(**settings_, n_jobs=jobs) for jobs in (1, 3)]
-        for ours in found:
-            X = ours.fit_transform(texts)
-            assert ours.vocabulary_ == theirs.vocabulary_
-            assert (expected != X).nnz == 0
-            assert (X.dtype, X.indices.dtype, X.indptr.dtype, type(X)) == (
-                expected.dtype,
-                expected.indices.dtype,
-                expected.indptr.dtype,
-                type(expected),
-            )
-            assert (ours.transform(texts) != expected).nnz == 0
-            assert (ours.transform(list(new)) != theirs.transform(list(new))).nnz == 0
-            assert list(ours.get_feature_names_out()) == list(theirs.get_feature_names_out())
+    theirs, expected = of_sklearn.CountVectorizer(**settings_), None
+    try:
+        expected = theirs.fit_transform(texts)
+    except ValueError as error:
+        with pytest.raises(ValueError, match=re.escape(str(error)[:40])):
+            CountVectorizer(**settings_).fit_transform(texts)
+        return
+    found = [CountVectorizer(**settings_, n_jobs=jobs) for jobs in (1, 3)]
+    for ours in found:
+        X = ours.fit_transform(texts)
+        assert ours.vocabulary_ == theirs.vocabulary_
+        assert (expected != X).nnz == 0
+        assert (X.dtype, X.indices.dtype, X.indptr.dtype, type(X)) == (
+            expected.dtype,
+            expected.indices.dtype,
+            expected.indptr.dtype,
+            type(expected),
+        )
+        assert (ours.transform(texts) != expected).nnz == 0
+        assert (ours.transform(list(new)) != theirs.transform(list(new))).nnz == 0
+        assert list(ours.get_feature_names_out()) == list(theirs.get_feature_names_out())
 
 
 @pytest.mark.parametrize(
@@ -126,10 +121,7 @@ def test_many_texts_in_many_tasks():
 )
 def test_the_same_on_real_texts(name, every):
     """English posts with all their headers; Spanish sentences."""
-    path = DATA / f"{name}.gz"
-    if not path.exists():
-        pytest.skip(f"{path} is absent: real data are no part of the project")
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
+    with gzip.open(data_file(f"{name}.gz"), "rt", encoding="utf-8") as lines:
         texts = list(islice(lines, 0, None, every))
     for settings_ in {}, {"strip_accents": "unicode", "min_df": 2}, {"lowercase": False}:
         same(texts, new=texts[:5], **settings_)

@@ -5,14 +5,12 @@ import pytest
 
 import tacit
 
-RNG = np.random.default_rng(1)
 
-
-def clusters(n, shares=(0.5, 0.5)):
+def clusters(n, rng, shares=(0.5, 0.5)):
     """Return counts of words of two topics, and the topics."""
-    y = RNG.choice(2, n, p=shares)
+    y = rng.choice(2, n, p=shares)
     p = np.array([[0.3, 0.3, 0.1, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.1, 0.3, 0.3]])
-    return np.array([RNG.multinomial(8, p[k]) for k in y]), y
+    return np.array([rng.multinomial(8, p[k]) for k in y]), y
 
 
 def some(y, n):
@@ -25,8 +23,8 @@ def some(y, n):
     "estimator",
     [tacit.MultinomialNB, tacit.BernoulliNB, tacit.CategoricalNB, tacit.GaussianNB],
 )
-def test_the_weight_of_rows_without_a_label(estimator):
-    X, y = clusters(600)
+def test_the_weight_of_rows_without_a_label(estimator, rng):
+    X, y = clusters(600, rng)
     known = some(y, 20)
     model = estimator(unlabeled_weight="auto").fit(X, known)
     told = model.unlabeled_help_
@@ -36,12 +34,12 @@ def test_the_weight_of_rows_without_a_label(estimator):
     np.testing.assert_array_equal(model.predict_proba(X), same.predict_proba(X))
 
 
-def test_rows_that_hurt_are_left_out(tmp_path):
+def test_rows_that_hurt_are_left_out(tmp_path, rng):
     """The clusters are not the classes: those differ in one column, the clusters in all others."""
     n = 600
-    y, cluster = RNG.choice(2, n), RNG.choice(2, n)
-    X = (RNG.random((n, 21)) < np.where(cluster, 0.9, 0.1)[:, None]).astype(int)
-    X[:, 0] = RNG.random(n) < np.where(y, 0.9, 0.1)
+    y, cluster = rng.choice(2, n), rng.choice(2, n)
+    X = (rng.random((n, 21)) < np.where(cluster, 0.9, 0.1)[:, None]).astype(int)
+    X[:, 0] = rng.random(n) < np.where(y, 0.9, 0.1)
     model = tacit.BernoulliNB(unlabeled_weight="auto").fit(X, some(y, 60))
     assert model.unlabeled_help_.weight == 0
     assert "left out" in str(model.unlabeled_help_)
@@ -49,8 +47,8 @@ def test_rows_that_hurt_are_left_out(tmp_path):
     assert tacit.load(tmp_path / "model").unlabeled_help_.weight == 0
 
 
-def test_nothing_to_hide():
-    X, y = clusters(40)
+def test_nothing_to_hide(rng):
+    X, y = clusters(40, rng)
     all_known = tacit.MultinomialNB(unlabeled_weight="auto").fit(X, y)
     assert all_known.unlabeled_help_.supervised is None
     one_each = np.array([None] * 40, dtype=object)
@@ -61,12 +59,12 @@ def test_nothing_to_hide():
 
 
 @pytest.mark.parametrize("parts", [1, 2])
-def test_other_shares(parts, tmp_path):
-    X, y = clusters(2000)
+def test_other_shares(parts, tmp_path, rng):
+    X, y = clusters(2000, rng)
     model = tacit.MultinomialNB(components_per_class=parts, random_state=0, tol=1e-3).fit(
         X, some(y, 1000)
     )
-    new, truth = clusters(2000, shares=(0.85, 0.15))
+    new, truth = clusters(2000, rng, shares=(0.85, 0.15))
     other = model.adapt_prior(new)
     shares = np.exp(other.class_log_prior_).reshape(2, -1).sum(axis=1)
     np.testing.assert_allclose(shares, np.bincount(truth) / 2000, atol=0.05)
