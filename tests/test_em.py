@@ -1,6 +1,5 @@
 """The loop itself, and the theorems of the notes."""
 
-import dataclasses
 import itertools
 import warnings
 from dataclasses import dataclass
@@ -418,31 +417,11 @@ def test_a_hidden_markov_model_through_the_same_contract(alpha):
     np.testing.assert_allclose(one.trace, two.trace, rtol=1e-12)
 
 
-class Slow:
-    """A model whose chunks carry something over, which changes what the next round finds."""
-
-    def __init__(self):
-        self.model = NaiveBayes(Bernoulli(alpha=0.5))
-        self.carried = 0
-
-    def expect(self, params, rows):
-        self.carried += 1
-        found = self.model.expect(params, rows)
-        tiny = 1.0 + 1e-15 * self.carried
-        return dataclasses.replace(found, classes=found.classes * tiny)
-
-    def restart(self, chunks):
-        self.carried = 0
-
-    def __getattr__(self, name):
-        return getattr(self.model, name)
-
-
-@pytest.mark.parametrize("stop", [4, 8, 16, 48])
+@pytest.mark.parametrize("stop", [1, 8, 48])
 def test_taking_up_a_run_gives_the_same_bits(stop):
     rng = np.random.default_rng(0)
     X = (rng.random((200, 6)) < rng.random((2, 6))[rng.integers(0, 2, 200)]).astype(float)
-    model = Slow()
+    model = NaiveBayes(Bernoulli(alpha=0.5))
     rows = model.rows(X)
     start = model.start(rows, rng.dirichlet(np.ones(3), 200))
     saved = {}
@@ -450,8 +429,8 @@ def test_taking_up_a_run_gives_the_same_bits(stop):
     whole = em.fit(
         model, [rows], start, **rounds, save=lambda p: saved.update({len(p.objectives) - 1: p})
     )
-    assert list(saved) == [4, 8, 16, 32, 48, 64]
-    again = em.fit(Slow(), [rows], None, **rounds, progress=saved[stop])
+    assert list(saved) == list(range(1, 70))
+    again = em.fit(model, [rows], None, **rounds, progress=saved[stop])
     assert again.trace == whole.trace
     np.testing.assert_array_equal(again.statistics.classes, whole.statistics.classes)
     np.testing.assert_array_equal(again.params.features.log_p, whole.params.features.log_p)

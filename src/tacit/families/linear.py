@@ -128,6 +128,8 @@ class Ratios(ABC):
 
     def weights(self, single: bool) -> Weights | None:
         """Return the weights for the kernels; None if there are no kernels for them."""
+        if kernels.native() is None:
+            return None
         return self._single_weights if single else self._double_weights
 
     @lazy
@@ -140,8 +142,9 @@ class Ratios(ABC):
 
     def _weights(self, dtype: type[np.floating[Any]]) -> Weights | None:
         native, smoothing, (K, d) = kernels.native(), self.smoothing, self.counts.shape
-        if native is None or smoothing is None:
+        if smoothing is None:
             return None
+        assert native is not None
         table, mean, constants = np.empty(d * K + SLACK, dtype), np.empty(d), np.empty(K)
         table[d * K :] = 0
         remainder = np.empty(d * K, np.float32) if dtype is np.float32 else None

@@ -156,7 +156,7 @@ class Multinomial(Linear):
 
     def log_prior(self, params: Params) -> float:
         """Return the log density of Dirichlet(alpha + 1) at the params, up to a constant (S13)."""
-        density = params.density
+        density = params.density if params.alpha is self.alpha else None
         return self.smoothing(params.log_p) if density is None else density
 
     def log_joint(self, params: Params, statistics: Counts) -> float:

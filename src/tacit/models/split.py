@@ -101,10 +101,8 @@ def split_rows(
     if loop.any():
         merged = merge_words(model.family, rows.features) if merging else None
         family, features = (model.family, rows.features) if merged is None else merged
-        model, rows = (
-            replace(model, family=family.for_rounds(features)),
-            replace(rows, features=features),
-        )
+        model = replace(model, family=family.for_rounds(features))
+        rows = replace(rows, features=features)
         distinct, which = collapse(model, select(rows, loop, labels))
     fixed = count_labelled(model, rows, known, labels) if known.any() else None
     return Split(model, rows, loop, distinct, which, fixed)

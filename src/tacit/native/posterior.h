@@ -49,9 +49,15 @@ TACIT_INLINE void widen(Vec<double, L> &to, const Vec<Real, L> &from) {
     for (int l = 0; l < L; ++l) to[l] = static_cast<double>(from[l]);  // (GCC lowers convertvector to halves)
 }
 
+// What is stored, and what it is after rounding. (GCC 12 would take double(float(x)) of a vector for x.)
 template <typename Real, int L>
-TACIT_INLINE void narrow(Vec<Real, L> &to, const Vec<double, L> &from) {
-    for (int l = 0; l < L; ++l) to[l] = static_cast<Real>(from[l]);
+TACIT_INLINE void store_rounded(Real *to, const Vec<double, L> &from, Vec<double, L> &rounded) {
+    Vec<Real, L> x;
+    for (int l = 0; l < L; ++l) x[l] = static_cast<Real>(from[l]);
+    store<Real, L>(to, x);
+    asm volatile("" ::"r"(to) : "memory");
+    load<Real, L>(x, to);
+    widen<Real, L>(rounded, x);
 }
 
 // x = max(x - base, lowest), and e its exponential.
@@ -105,14 +111,12 @@ TACIT_INLINE void normalize_block(const Block<Real> &block) {
         const double scale = total > 0 ? weight / total : 0.0;
         D given{}, spread{};
         for (std::size_t q = 0; q < vectors; ++q) {
-            V x, r;
+            V x;
             D e, below, part;
             load<Real, L>(x, row + q * L);
-            load<double, L>(e, block.exps + i * stride + q * L);
-            narrow<Real, L>(r, e * scale);
-            store<Real, L>(row + q * L, r);
-            widen<Real, L>(part, r);
             widen<Real, L>(below, x);
+            load<double, L>(e, block.exps + i * stride + q * L);
+            store_rounded<Real, L>(row + q * L, e * scale, part);
             given += part;
             spread += part * below;
         }
@@ -160,10 +164,11 @@ TACIT_INLINE void normalize_few(const Block<Real> &block) {
         }
         const D scale = total > 0.0 ? weight / total : D{};
         D given{}, spread{}, part, below, tops, bases;
+        Real rounded[R];
         for (int k = 0; k < K; ++k) {
             widen<Real, R>(below, x[k]);
-            narrow<Real, R>(x[k], e[k] * scale);
-            widen<Real, R>(part, x[k]);
+            store_rounded<Real, R>(rounded, e[k] * scale, part);
+            load<Real, R>(x[k], rounded);
             given += part;
             spread += part * below;
             sums[k] += part;

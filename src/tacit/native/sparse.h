@@ -174,9 +174,7 @@ struct SoftmaxOdds {
             exponential<8, 10>(less, lowest<float>);
             D total = 1.0 + less;
             const D more = weight / total, one = odd > 0.0 ? more : more * less;
-            narrow<float, 8>(x, one);
-            store<float, 8>(odds + i, x);
-            widen<float, 8>(stored, x);
+            store_rounded<float, 8>(odds + i, one, stored);
             const D other = odd > 0.0 ? weight - stored : stored;  // of the less probable class
             logarithm<8>(total);
             store<double, 8>(entropy + i, weight * total + other * size);
