@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard src/tacit/native/*)
 
-.PHONY: install demo test fuzz bench bench-accuracy bench-others lint format clean
+.PHONY: install demo test sanitize fuzz bench bench-accuracy bench-others lint format clean
 
 install: .venv/installed
 
@@ -20,6 +20,29 @@ demo: install
 
 test: install
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+# The kernels under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer, and without
+# AVX-512 and AVX2. A copy of the package has the sanitized module; python -S leaves the editable
+# install aside.
+KERNEL_TESTS := tests/test_kernels.py tests/test_rounds.py
+SITE = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+
+sanitize: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check nanobind ninja
+	for vectors in avx2 none; do TACIT_VECTORS=$$vectors $(BIN)/python -m pytest -q -n auto $(KERNEL_TESTS) || exit 1; done
+	$(MAKE) build/address/tested SANITIZE=address,undefined PRELOAD=libasan.so
+	$(MAKE) build/thread/tested SANITIZE=thread PRELOAD=libtsan.so
+
+build/%/tested: $(SOURCES) $(wildcard src/tacit/*.py src/tacit/*/*.py) $(KERNEL_TESTS)
+	mkdir -p build/$*/site
+	cp -r src/tacit build/$*/site/
+	cmake -G Ninja -S . -B build/$*/native -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTACIT_SANITIZE=$(SANITIZE) \
+		-Dnanobind_DIR=$$($(BIN)/python -m nanobind --cmake_dir) -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python
+	cmake --build build/$*/native
+	cp build/$*/native/_native*.so build/$*/site/tacit/
+	LD_PRELOAD=$$($(CXX) -print-file-name=$(PRELOAD)) ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=suppressions=$(CURDIR)/tests/tsan.supp \
+		PYTHONPATH=build/$*/site:$(SITE) $(BIN)/python -S -m pytest -q -n0 -p no:cacheprovider $(KERNEL_TESTS)
+	touch $@
 
 fuzz: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,fuzz]'
