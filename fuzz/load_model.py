@@ -19,7 +19,8 @@ import atheris
 import numpy as np
 
 from tacit import modelfile
-from tacit.modelfile import container, records, registry
+from tacit.io import container, records
+from tacit.modelfile import registry
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 

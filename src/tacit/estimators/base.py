@@ -420,6 +420,6 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
         >>> tacit.load(path).predict([[1, 0]])
         array(['spam'], dtype='<U4')
         """
-        from tacit import modelfile  # which knows all estimators
+        import tacit  # model files know all estimators: they are reached through the package
 
-        modelfile.save(self, path)
+        tacit.save(self, path)

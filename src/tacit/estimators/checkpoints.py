@@ -16,14 +16,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tacit import em
+from tacit import em, families
 from tacit.data.labels import Labels
 from tacit.data.rows import Joined
+from tacit.io.container import ModelFileError, read, write
 from tacit.io.files import check_target
+from tacit.io.records import Record, plain
 from tacit.models.naive_bayes import ClassCounts, NaiveBayes, Params
 from tacit.numerics import Array
 
-__all__ = ["Best", "Checkpoint", "Keeper"]
+__all__ = ["RECORDS", "Best", "Checkpoint", "Keeper"]
 
 # Parameters that do not change what a round finds.
 ASIDE = {
@@ -88,6 +90,14 @@ class Checkpoint:
         return em.Fit(params, own.statistics, own.log_likelihood, trace[-1], trace, own.converged)
 
 
+RECORDS: dict[str, Record] = {
+    **families.RECORDS,
+    "ClassCounts": plain(ClassCounts),
+    "Checkpoint": plain(Checkpoint),
+    "Best": plain(Best),
+}
+
+
 class Keeper:
     """Keeps the state of a fit in a file, at most every so many seconds.
 
@@ -118,9 +128,6 @@ class Keeper:
             self.found = self._read(self.path)
 
     def _read(self, path: Path) -> Checkpoint:
-        from tacit.io.container import ModelFileError, read
-        from tacit.modelfile.registry import RECORDS  # which knows all estimators
-
         try:
             found = read(path, RECORDS)
         except (ModelFileError, OSError, MemoryError):
@@ -159,9 +166,6 @@ class Keeper:
         """Write the state if it is time."""
         if self.path is None or time.monotonic() - self.last < self.every:
             return
-        from tacit.io.container import write
-        from tacit.modelfile.registry import RECORDS
-
         _, keys, *rest = rng.get_state(legacy=True)
         kept = None
         if best is not None:
@@ -181,8 +185,6 @@ class Keeper:
 
 
 def _unsound(path: Path, error: Exception) -> Exception:
-    from tacit.io.container import ModelFileError
-
     reason = " ".join(str(error)[:200].split()).rstrip(".")
     return ModelFileError(f"{path} is no sound checkpoint: {reason}. Remove it to begin anew.")
 

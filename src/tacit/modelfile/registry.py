@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit import families
 from tacit.estimators import classifiers, mixtures
 from tacit.estimators.base import EMEstimator
-from tacit.estimators.checkpoints import Best, Checkpoint
-from tacit.families import bernoulli, categorical, discriminant, gaussian, given, mixed, multinomial
+from tacit.estimators.checkpoints import RECORDS as STATES
 from tacit.families.base import check_array
 from tacit.frames.classifier import TableClassifier
 from tacit.frames.clusters import Alike
@@ -215,6 +213,7 @@ def _make_weights(fields: dict[str, Any]) -> TermWeights:
 
 
 RECORDS: dict[str, Record] = {
+    **STATES,
     "Saved": plain(Saved),
     "SavedGroups": plain(SavedGroups),
     "SavedTextGroups": plain(SavedTextGroups),
@@ -226,25 +225,7 @@ RECORDS: dict[str, Record] = {
     "TermWeights": Record(TermWeights, _take_weights, _make_weights),
     "TextClassifier": of_parameters(TextClassifier),
     "NaiveBayes": plain(NaiveBayes),
-    "ClassCounts": plain(ClassCounts),
-    "Bernoulli": plain(families.Bernoulli),
-    "BernoulliCounts": plain(bernoulli.Counts),
-    "Categorical": plain(families.Categorical, later=("beside",)),
-    "CategoricalCounts": plain(categorical.Counts),
-    "Multinomial": plain(families.Multinomial),
-    "MultinomialCounts": plain(multinomial.Counts),
-    "Gaussian": plain(families.Gaussian, later=("prior_rows", "shared", "fence")),
-    "GaussianMoments": plain(gaussian.Moments),
-    "Discriminant": plain(families.Discriminant),
-    "DiscriminantMoments": plain(discriminant.Moments),
-    "Given": plain(families.Given, later=("parts",)),
-    "GivenTotal": plain(given.Total),
-    "Mixed": plain(families.Mixed),
-    "Part": plain(mixed.Part),
-    "Parts": plain(mixed.Parts),
     "CountVectorizer": Record(CountVectorizer, _take_vectorizer, _make_vectorizer),
-    "Checkpoint": plain(Checkpoint),
-    "Best": plain(Best),
     "Column": plain(Column, later=("edges",)),
     "Evaluation": plain(Evaluation),
     "UnlabeledHelp": plain(UnlabeledHelp),
