@@ -30,7 +30,7 @@ from tacit.families import (
     Multinomial,
 )
 from tacit.families.mixed import Part
-from tacit.messages import did_you_mean
+from tacit.io.suggestions import did_you_mean
 from tacit.models.naive_bayes import ClassCounts, NaiveBayes, Params
 from tacit.numerics import Array, ratio
 

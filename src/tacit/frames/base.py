@@ -23,7 +23,7 @@ from tacit.families.mixed import Part
 from tacit.frames.columns import Column, columns_of, encode, infer
 from tacit.frames.marks import marks
 from tacit.frames.values import Cells
-from tacit.messages import did_you_mean
+from tacit.io.suggestions import did_you_mean
 from tacit.numerics import Array
 from tacit.text.vectorizer import CountVectorizer
 

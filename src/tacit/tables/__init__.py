@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.io.files import check_target, replaced
-from tacit.messages import did_you_mean
+from tacit.io.suggestions import did_you_mean
 from tacit.tables.columnar import COLUMNAR, read_columnar, write_columnar
 from tacit.tables.delimited import check_names, read_delimited
 from tacit.tables.jsonlines import read_json_lines
