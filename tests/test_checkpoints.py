@@ -173,7 +173,7 @@ def test_ctrl_c_before_a_resumed_start_begins_keeps_the_best(tmp_path, monkeypat
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(callbacks.Reporter, "start", interrupt)
+    monkeypatch.setattr(callbacks.FitCallbacks, "start", interrupt)
     mixture.set_params(callback=None, resume=True)
     with pytest.raises(KeyboardInterrupt, match="keeps the parameters"):
         mixture.fit(X)

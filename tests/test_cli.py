@@ -411,14 +411,14 @@ def test_ctrl_c_keeps_what_was_found(tmp_path):
     path, out = tmp_path / "hard.csv", tmp_path / "out.csv"
     code = (
         "import os, signal\n"
-        "from tacit.estimators.callbacks import Watch\n"
+        "from tacit.estimators.callbacks import StartCallbacks\n"
         "from tacit.cli import main\n"
-        "after = Watch.after_round\n"
+        "after = StartCallbacks.after_round\n"
         "def press(self, done):\n"
         "    if done.number == 5:\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"
         "    return after(self, done)\n"
-        "Watch.after_round = press\n"
+        "StartCallbacks.after_round = press\n"
         "main()\n"
     )
     options = "fill", path, "-l", "topic", "-o", out

@@ -1,4 +1,4 @@
-"""The descriptions in an Arrow file, checked before polars reads it; claims.py says why.
+"""The descriptions in an Arrow file, checked before polars reads it; header_checks.py says why.
 
 They are tables of FlatBuffers: https://flatbuffers.dev/internals. What is in them, and under which
 number, say Message.fbs, Schema.fbs and File.fbs in https://github.com/apache/arrow/tree/main/format.
@@ -13,9 +13,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.claims import DEEPEST, BinaryFile, DamagedError, require
+from tacit.tables.header_checks import DEEPEST, BinaryFile, DamagedError, require
 
-__all__ = ["arrow_claims", "check_arrow_schema"]
+__all__ = ["arrow_sizes", "check_arrow_schema"]
 
 MAGIC = b"ARROW1"
 OTHERS = {
@@ -82,7 +82,7 @@ class Table:
                 yield Table(self.data, first + 4 * number + offset)
 
 
-def arrow_claims(stream: IO[bytes]) -> Iterator[int]:
+def arrow_sizes(stream: IO[bytes]) -> Iterator[int]:
     """Check an Arrow file, and yield by batches how many bytes of memory they claim at least."""
     file = BinaryFile(stream)
     mark = file.part(0, min(8, file.size), "its mark")
@@ -105,7 +105,7 @@ def arrow_claims(stream: IO[bytes]) -> Iterator[int]:
     for kind, at, head, body in blocks:
         file.check(at, head + body, "a batch")
         batch = _batch(file.part(at, head, "a batch"), kind)
-        yield _batch_claim(file, batch, at + head, body)
+        yield _batch_size(file, batch, at + head, body)
 
 
 def check_arrow_schema(message: bytes) -> int:
@@ -152,7 +152,7 @@ def _batch(description: bytes, kind: int) -> Table:
     return batch
 
 
-def _batch_claim(file: BinaryFile, batch: Table, start: int, body: int) -> int:
+def _batch_size(file: BinaryFile, batch: Table, start: int, body: int) -> int:
     """Check the buffers of a batch, and return how many bytes of memory it claims at least."""
     buffers, counts = batch.vector(2, BUFFER), batch.vector(4, "<i8")
     few = (counts >= 0) & (counts <= len(buffers))

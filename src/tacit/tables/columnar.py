@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import IO, TYPE_CHECKING, Any
 
-from tacit.tables.arrowfile import arrow_claims
-from tacit.tables.claims import DamagedError, memory
-from tacit.tables.parquetfile import parquet_claims
+from tacit.tables.arrowfile import arrow_sizes
+from tacit.tables.header_checks import DamagedError, memory
+from tacit.tables.parquetfile import parquet_sizes
 from tacit.tables.textfiles import Opened, TableError
 
 if TYPE_CHECKING:
@@ -45,18 +45,18 @@ def read_columnar(source: Opened, kind: str, rows: int | None) -> Iterator[pl.Da
     on_disk = nullcontext(source.stream) if source.plain else source.on_disk()
     problem = f"{source.name} is damaged or not a file of {COLUMNAR[kind]}: write or fetch it anew"
     with on_disk as file, polars_errors(problem, OSError, DamagedError):
-        _check_claims(file, kind, whole=rows is None)
+        _check_sizes(file, kind, whole=rows is None)
         start, table = 0, scan(file)
         while (frame := table.slice(start, rows).collect()).height:
             yield frame
             start += frame.height
 
 
-def _check_claims(file: IO[bytes], kind: str, whole: bool) -> None:
+def _check_sizes(file: IO[bytes], kind: str, whole: bool) -> None:
     """Refuse a file that polars would end the process over, or fill the memory with."""
     size = file.seek(0, os.SEEK_END)
     claimed, most = 0, min(memory(), max(MOST_CLAIMED, MOST_EXPANDED * size))
-    for claim in (parquet_claims if kind == "parquet" else arrow_claims)(file):
+    for claim in (parquet_sizes if kind == "parquet" else arrow_sizes)(file):
         claimed = claimed + claim if whole else claim
         if claimed > most:
             raise DamagedError(

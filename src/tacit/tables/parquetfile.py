@@ -1,4 +1,4 @@
-"""The descriptions in a Parquet file, checked before polars reads it; claims.py says why.
+"""The descriptions in a Parquet file, checked before polars reads it; header_checks.py says why.
 
 They are structs of Thrift's compact protocol:
 https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md. What is in them,
@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from tacit.tables.arrowfile import check_arrow_schema
-from tacit.tables.claims import DEEPEST, BinaryFile, DamagedError, require
+from tacit.tables.header_checks import DEEPEST, BinaryFile, DamagedError, require
 
-__all__ = ["parquet_claims"]
+__all__ = ["parquet_sizes"]
 
 MAGIC = b"PAR1"
 HEADER, LONGEST_HEADER = 1 << 10, 1 << 24  # bytes; those of a page are longer for long statistics
@@ -154,7 +154,7 @@ class Reader:
         return -(number >> 1) - 1 if number & 1 else number >> 1
 
 
-def parquet_claims(stream: IO[bytes]) -> Iterator[int]:
+def parquet_sizes(stream: IO[bytes]) -> Iterator[int]:
     """Check a Parquet file, and yield by pages how many bytes of memory they claim at least."""
     file = BinaryFile(stream)
     require(file.part(0, 4, "its mark") == MAGIC, "it does not begin with PAR1")
@@ -175,7 +175,7 @@ def parquet_claims(stream: IO[bytes]) -> Iterator[int]:
             require(rows <= _whole(column, 5), "a column has too few values")
             left -= _whole(column, 7)
             require(left >= 0, "its columns overlap")
-            yield from _page_claims(file, column, width)
+            yield from _page_sizes(file, column, width)
 
 
 def _whole(fields: Struct, number: int) -> int:
@@ -208,7 +208,7 @@ def _arrow_width(text: bytes) -> int:
         return 1  # polars does not read it, either
 
 
-def _page_claims(file: BinaryFile, column: Struct, width: int) -> Iterator[int]:
+def _page_sizes(file: BinaryFile, column: Struct, width: int) -> Iterator[int]:
     """Check the pages of a column chunk."""
     codec, values, size = (_whole(column, number) for number in (4, 5, 7))
     require(codec < len(MOST_EXPANDED), "a column is compressed in an unknown way")

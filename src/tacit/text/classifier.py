@@ -417,7 +417,7 @@ class TextClassifier(Scores, BaseEstimator):
         >>> tacit.load(path).predict(["the violin"])
         array(['music'], dtype='<U5')
         """
-        import tacit  # model files know all estimators: they are reached through the package
+        import tacit  # `tacit.modelfile` knows every estimator: reached through the package alone
 
         tacit.save(self, path)
 

@@ -51,7 +51,7 @@ class BinaryFile:
     >>> BinaryFile(io.BytesIO(b"PAR1...")).part(4, 400, "its footer")
     Traceback (most recent call last):
         ...
-    tacit.tables.claims.DamagedError: its footer lies outside of the file
+    tacit.tables.header_checks.DamagedError: its footer lies outside of the file
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
