@@ -80,7 +80,7 @@ def test_what_is_refused(tmp_path):
     X, y = digits()
     nb = interrupted(path)
     with pytest.raises(
-        ValueError, match=r"exists\. Go on from it with resume=True \(--resume\), or"
+        ValueError, match=r"exists\. Resume from it with resume=True \(--resume\), or"
     ):
         nb.fit(X, y)
     nb.set_params(resume=True)

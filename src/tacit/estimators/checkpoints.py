@@ -116,14 +116,14 @@ class CheckpointFile:
         self.found: Checkpoint | None = None
         if self.path is None:
             if estimator.resume:
-                raise ValueError("resume=True needs checkpoint=PATH, the file to go on from.")
+                raise ValueError("resume=True needs checkpoint=PATH, the file to resume from.")
             return
         check_target(self.path)
         self.of = _fingerprint(estimator, X, labels, weight)
         if self.path.exists():
             if not estimator.resume:
                 raise ValueError(
-                    f"{self.path} exists. Go on from it with resume=True (--resume), or remove it."
+                    f"{self.path} exists. Resume from it with resume=True (--resume), or remove it."
                 )
             self.found = self._read(self.path)
 
@@ -136,8 +136,8 @@ class CheckpointFile:
             raise _damaged(path, error) from error
         if not isinstance(found, Checkpoint) or found.of != self.of:
             raise ValueError(
-                f"{path} is of other data or other parameters, or no checkpoint. To go on, fit the "
-                "same; to begin anew, remove it."
+                f"{path} is of other data or other parameters, or no checkpoint. To resume, fit "
+                "the same; to begin anew, remove it."
             )
         return found
 
