@@ -185,8 +185,8 @@ def _range(interval: Sequence[float]) -> str:
 
 
 def _rows(facts: Facts) -> list[str]:
-    labelled = f"{facts['labelled']:,} labelled of " if "labelled" in facts else ""
-    return [f"{labelled}{facts['rows']:,} rows"]
+    n = f"{facts['rows']:,}"
+    return [n if "labelled" not in facts else f"{facts['labelled']:,} labelled of {n} rows"]
 
 
 def _classes(facts: Facts) -> list[str]:

@@ -29,19 +29,19 @@ __all__ = ["LearningCurve", "learning_curve"]
 
 @dataclass(frozen=True, eq=False)
 class LearningCurve:
-    """How accuracy grows with labels, with the help of rows without a label and without it.
+    """Accuracy and log-loss by number of labels, with unlabelled rows and without them.
 
-    ``print(curve)`` shows means over the draws, with standard errors. The draws are from the same
-    rows: the errors say how much depends on which labels one happens to have.
+    ``print(curve)`` shows means over the draws, with standard errors. All draws are from the same
+    rows: the errors measure how much depends on which rows are labelled.
 
     Attributes
     ----------
     labels : tuple of int
         How many labels of each class were kept; all that there are, if a class has fewer.
     accuracy, log_loss : ndarray of shape (len(labels), draws)
-        The share of held-out labels that were found, and the mean of -log p(label) in nats.
+        Accuracy on the held-out labels, and the mean of -log p(label) in nats.
     accuracy_without, log_loss_without : ndarray of shape (len(labels), draws)
-        The same where rows without a label were left out.
+        The same without unlabelled rows.
     skipped : tuple of int
         Sizes that were asked for and that no class has besides the labels held out.
     """
@@ -70,7 +70,7 @@ class LearningCurve:
         return "\n".join(lines)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw accuracy with and without rows that have no label, with standard errors.
+        """Plot accuracy with and without unlabelled rows, with standard errors.
 
         Parameters
         ----------
@@ -118,10 +118,10 @@ def learning_curve(
     test_size: float = 1 / 3,
     random_state: int = 0,
 ) -> LearningCurve:
-    """Measure how accuracy grows with labels, and how much rows without a label help.
+    """Return accuracy by number of labels, with unlabelled rows and without them.
 
     Part of the rows whose label is known is held out, of each class alike. Of the rest, so many
-    labels of each class are kept and the others hidden. The estimator is fitted to all rows that
+    labels of each class are kept and the others removed. The estimator is fitted to all rows that
     are not held out, and again without those that have no label. Larger sizes keep the labels of
     the smaller ones of the same draw.
 
@@ -133,7 +133,7 @@ def learning_curve(
     X : {array, sparse matrix, list, data frame, dict of lists}
         The rows, as the estimator takes them.
     y : array-like of shape (n,)
-        Their labels. Rows whose label is missing (to the estimator) stay rows without a label.
+        Their labels. Rows whose label is missing (to the estimator) stay unlabelled.
     labels : sequence of int
         How many labels of each class to keep. A class that has fewer left keeps all; sizes that no
         class has left are skipped.
@@ -150,7 +150,7 @@ def learning_curve(
 
     Notes
     -----
-    Rows without a label are left out by ``unlabeled_weight=0`` if the estimator, or the last step
+    Unlabelled rows are left out by ``unlabeled_weight=0`` if the estimator, or the last step
     of a pipeline, has that parameter: so both models have the same vocabulary, for one. Else they
     are dropped.
 
@@ -197,7 +197,7 @@ def learning_curve(
         place = _places(known.codes, held, np.random.default_rng([random_state, draw]))
         rest, test = np.flatnonzero(place >= 0), np.flatnonzero(place < 0)
         X_rest, X_test = _rows(X, rest), _rows(X, test)
-        # Of rows without a label the name is any: it is never kept.
+        # The names of unlabelled rows are arbitrary: they are never kept.
         names, truth = known.classes[known.codes[rest]], known.classes[known.codes[test]]
         for i, size in enumerate(sizes):
             kept = place[rest] < size
@@ -229,9 +229,9 @@ def _last_step(estimator: Any) -> Any:
 def _places(
     codes: npt.NDArray[np.intp], held: npt.NDArray[np.intp], rng: np.random.Generator
 ) -> npt.NDArray[np.intp]:
-    """Return random places of rows in the order of their class: those held out are negative.
+    """Return a random rank of each row in its class, negative if it is held out.
 
-    Rows without a label come after all others.
+    Unlabelled rows come after all others.
     """
     place = np.full(len(codes), len(codes))
     for k, n in enumerate(held):
@@ -241,13 +241,13 @@ def _places(
 
 
 def _fit_both(estimator: Any, X: Any, names: Any, kept: npt.NDArray[np.bool_]) -> tuple[Any, Any]:
-    """Fit with the rows whose label is not kept, and without them."""
-    hidden = names.astype(object)
-    hidden[~kept] = None
-    both, without = clone(estimator).fit(X, hidden), clone(estimator)
+    """Return two fitted clones: with the rows whose label is not kept, and without them."""
+    labels = names.astype(object)
+    labels[~kept] = None
+    both, without = clone(estimator).fit(X, labels), clone(estimator)
     if "unlabeled_weight" in _last_step(without).get_params(deep=False):
         _last_step(without).set_params(unlabeled_weight=0.0)
-        return both, without.fit(X, hidden)
+        return both, without.fit(X, labels)
     return both, without.fit(_rows(X, np.flatnonzero(kept)), names[kept])
 
 

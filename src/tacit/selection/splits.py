@@ -21,20 +21,20 @@ __all__ = ["SemiSupervisedSplit", "check_count"]
 
 
 class SemiSupervisedSplit(BaseCrossValidator):
-    """Cross-validation where labels are missing: for `cv` of `GridSearchCV` and the like.
+    """Cross-validation splits where labels are missing: for `cv` of `GridSearchCV` and the like.
 
-    Test folds hold labelled rows only. All other rows are for training, with a label or without,
-    so that a model learns from both, as in use. The labelled rows of a class are spread evenly over
-    the folds; the only one of a class is never held out.
+    Test folds hold labelled rows only. All other rows are for training, labelled or not, as in use.
+    The labelled rows of a class are spread evenly over the folds; the only one of a class is never
+    held out.
 
     Parameters
     ----------
     n_splits : int, default=5
-        How many folds, at least 2.
+        Number of folds, at least 2.
     random_state : int, default=0
-        Which labels go together.
+        Seed of the assignment of labels to folds.
     missing_label : optional
-        What marks a missing label besides NaN, None and NA: a value or a list of values. That of
+        Marks a missing label besides NaN, None and NA: a value or a list of values. That of
         the classifier, if it has one.
 
     Notes
@@ -43,8 +43,8 @@ class SemiSupervisedSplit(BaseCrossValidator):
       of any type. Its own scorers (``scoring="f1_macro"``) refuse numbers and truth values in an
       array of objects, which ``np.array([0, None, 1])`` is. For them use a list, NaN, pandas'
       Int64, a column of polars, or -1 with ``missing_label=-1``. Text may be given in any way.
-    - ``cross_val_predict`` wants each row in exactly one test fold, which rows without a label are
-      not. Go through the folds as below.
+    - ``cross_val_predict`` wants each row in exactly one test fold, which unlabelled rows are
+      not. Loop over the folds as below.
     - Tables may be data frames; scikit-learn takes a dict of lists for its columns.
 
     Examples
@@ -75,7 +75,7 @@ class SemiSupervisedSplit(BaseCrossValidator):
         self.missing_label = missing_label
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Return how many folds there are; nothing is read from what is passed."""
+        """Return the number of folds; the arguments are ignored."""
         return self.n_splits
 
     def _iter_test_indices(
