@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from tacit.data.missing import is_missing
 from tacit.frames.columns import CellError
 from tacit.frames.values import Cells
 from tacit.io.files import check_target
+from tacit.numerics import Array
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = [
     "Labelled",
@@ -92,9 +96,9 @@ def weight_of(text: str) -> float | str:
 class Labelled(NamedTuple):
     """A table, and the labels that one of its columns holds."""
 
-    table: Any
-    features: Any
-    labels: Any
+    table: pl.DataFrame
+    features: pl.DataFrame
+    labels: pl.Series
     names: dict[str, Any]  # of the classes, as the table has them
 
 
@@ -159,7 +163,9 @@ def free(name: str, taken: list[str]) -> str:
     return name
 
 
-def with_labels(table: Any, name: str, classes: list[Any], p: Any, every: bool, ending: str) -> Any:
+def with_labels(
+    table: pl.DataFrame, name: str, classes: list[Any], p: Array, every: bool, ending: str
+) -> pl.DataFrame:
     """Return a table with added columns: label and probability, with `every` that of each class."""
     import polars as pl
 
@@ -182,7 +188,7 @@ def wrote(path: str, rows: int, more: str = "") -> str:
     return f"{'stdout' if path == '-' else path}: {rows:,} rows{more}"
 
 
-def table_model(path: str) -> Any:
+def table_model(path: str) -> TableClassifier | TableMixture:
     """Return the model of a file; an error unless it takes tables."""
     if path != "-" and tables.is_table(path):
         raise UsageError(f"{path} is a table: the model comes first, then the table.")

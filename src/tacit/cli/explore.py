@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -40,6 +40,9 @@ from tacit.report.facts import (
     text_facts,
 )
 from tacit.text.vectorizer import CountVectorizer
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["cluster", "demo", "explain", "inspect", "sample"]
 
@@ -208,7 +211,7 @@ def sample(
     tables.write(_drawn(found, name, rows), output)
 
 
-def _drawn(model: Any, name: str, rows: int) -> Iterator[Any]:
+def _drawn(model: TableClassifier | TableMixture, name: str, rows: int) -> Iterator[pl.DataFrame]:
     """Yield sampled rows, 100 at a time, as they are dense in memory while they are drawn."""
     import polars as pl
 

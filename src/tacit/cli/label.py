@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -49,6 +49,9 @@ from tacit.data.labels import encode
 from tacit.io.files import check_target
 from tacit.report.facts import columns_facts, evaluation_facts, fit_facts
 from tacit.selection.cross_validation import cross_validate, judge_alone
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["evaluate", "fill", "fit", "predict"]
 
@@ -180,7 +183,7 @@ def predict(
     ending = "_predicted" if isinstance(found, TableClassifier) else ""
     names, counts = found._names(), Counter[Any]()
 
-    def blocks() -> Iterator[Any]:
+    def blocks() -> Iterator[pl.DataFrame]:
         before = 0
         for batch in tables.batches(input, delimiter=delimiter, encoding=encoding):
             with named(input, before):

@@ -21,7 +21,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tacit.report.facts import format_facts
+from tacit.report.facts import Facts, format_facts
 
 __all__ = ["UsageError", "app", "as_text", "command", "fitted", "report", "say"]
 
@@ -112,7 +112,7 @@ def say(line: str) -> None:
     print(shown, file=sys.stderr, flush=True)
 
 
-def as_text(facts: dict[str, Any]) -> str:
+def as_text(facts: Facts) -> str:
     """Return facts as JSON, with null for infinity and NaN."""
 
     def finite(value: Any) -> Any:
@@ -125,7 +125,7 @@ def as_text(facts: dict[str, Any]) -> str:
     return json.dumps(finite(facts), ensure_ascii=False, indent=2, allow_nan=False)
 
 
-def report(facts: Callable[[], dict[str, Any]], as_json: bool, quiet: bool) -> None:
+def report(facts: Callable[[], Facts], as_json: bool, quiet: bool) -> None:
     """Print facts: as JSON on stdout, or as text on stderr."""
     if as_json:
         print(as_text(facts()))

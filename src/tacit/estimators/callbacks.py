@@ -13,6 +13,7 @@ import sys
 from typing import Any
 
 from tacit.em import Round, asks_to_stop
+from tacit.models.naive_bayes import NaiveBayes, Params
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -45,7 +46,7 @@ class StartCallbacks:
         Whether a callback asked to stop.
     """
 
-    def __init__(self, number: int, model: Any, data: dict[str, Any], context: Any) -> None:
+    def __init__(self, number: int, model: NaiveBayes, data: dict[str, Any], context: Any) -> None:
         self.number, self.model, self.data, self.context = number, model, data, context
         self.stopped = False
 
@@ -94,7 +95,7 @@ class FitCallbacks:
             self.context = estimator._init_callback_context(max_subtasks=n_starts)
             self.context.call_on_fit_task_begin(**self.data)
 
-    def start(self, number: int, model: Any) -> StartCallbacks:
+    def start(self, number: int, model: NaiveBayes) -> StartCallbacks:
         """Return the callbacks of start `number`, after telling scikit-learn's that it begins."""
         context = None
         if self.context is not None:
@@ -103,7 +104,7 @@ class FitCallbacks:
             context.call_on_fit_task_begin(**self.data)
         return StartCallbacks(number, model, self.data, context)
 
-    def end(self, model: Any, params: Any) -> None:
+    def end(self, model: NaiveBayes, params: Params) -> None:
         """Run the callbacks at the end of the fit."""
         if self.context is not None:
             self.context.call_on_fit_task_end(
@@ -111,6 +112,6 @@ class FitCallbacks:
             )
 
 
-def reconstruction(model: Any, params: Any) -> dict[str, Any]:
+def reconstruction(model: NaiveBayes, params: Params) -> dict[str, Any]:
     """Return the attributes from which a callback can rebuild the estimator as it is now."""
     return {"_model": model, "_params": params}

@@ -13,6 +13,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length
@@ -46,7 +47,7 @@ class Scores(ClassifierMixin):
     missing_label: Any
 
     @abstractmethod
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most probable class of each row."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -285,7 +286,7 @@ class Classifier(Scores, EMEstimator):
             self.__dict__.pop(name, None)
         return self
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most probable class of each row.
 
         Parameters
@@ -351,7 +352,7 @@ class Classifier(Scores, EMEstimator):
         """Return the class prior that is part of p(y | x)."""
         return prior
 
-    def sample(self, n_samples: int = 1) -> tuple[Any, Any]:
+    def sample(self, n_samples: int = 1) -> tuple[Any, npt.NDArray[Any]]:
         """Draw rows and labels from the model.
 
         Parameters

@@ -84,7 +84,7 @@ class Mixture(DensityMixin, EMEstimator):
         self.lower_bound_ = float(self.lower_bounds_[-1])
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> npt.NDArray[np.intp]:
         """Fit, and return the most probable component of each row.
 
         Parameters
@@ -100,7 +100,8 @@ class Mixture(DensityMixin, EMEstimator):
         -------
         ndarray of shape (n,)
         """
-        return self.fit(X, sample_weight=sample_weight).label_distributions_.argmax(axis=1)
+        p = self.fit(X, sample_weight=sample_weight).label_distributions_
+        return np.asarray(p.argmax(axis=1))
 
     def predict(self, X: Any) -> npt.NDArray[np.intp]:
         """Return the most probable component of each row.

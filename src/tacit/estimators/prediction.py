@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from tacit import kernels
 from tacit.data.rows import Rows
 from tacit.data.validation import check_numbers, check_shape
+from tacit.models.naive_bayes import ClassCounts, Params
 from tacit.numerics import Array
 
 __all__ = ["PredictionMixin"]
@@ -27,9 +28,9 @@ class PredictionMixin:
 
     n_jobs: int | None
     random_state: Any
-    _model: Any
-    _params: Any
-    _statistics: Any
+    _model: Any  # NaiveBayes, whose family depends on the estimator
+    _params: Params
+    _statistics: ClassCounts
 
     def _accepts_sparse(self) -> bool:
         return False

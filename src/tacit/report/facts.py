@@ -16,6 +16,7 @@ from tacit.frames.columns import Column, columns_of
 from tacit.selection.cross_validation import Evaluation, UnlabeledHelp
 
 __all__ = [
+    "Facts",
     "columns_facts",
     "ensemble_facts",
     "evaluation_facts",
@@ -135,14 +136,14 @@ def ensemble_facts(model: Any) -> dict[str, Any]:
 
 
 def fit_facts(
-    model: Any, table: Any, labels: Sequence[Any] | None, seconds: float
+    model: Any, table: Any, labels: Iterable[Any] | None, seconds: float
 ) -> dict[str, Any]:
     """Return the facts of a fit to a table: of a classifier with its labels, or of a mixture."""
     classes = model._names()
     facts: dict[str, Any] = {"rows": len(model.label_distributions_)}
     if labels is not None:
-        facts["labelled"] = sum(label is not None for label in labels)
         given = Counter(label for label in labels if label is not None)
+        facts["labelled"] = given.total()
         facts["classes"] = {str(name): given[name] for name in classes}
         facts["components"] = model.components_per_class_
         facts |= ensemble_facts(model)
