@@ -358,7 +358,7 @@ def test_a_symmetric_start_is_refused(case):
 def test_a_warm_start_with_other_classes(case):
     X, _ = case.data(0, n=20)
     mixture = case.mixture(2, random_state=0, warm_start=True).fit(X)
-    with wrong(r"fit before had classes \[0, 1\] and 5 features"):
+    with wrong(r"previous fit had classes \[0, 1\] and 5 features"):
         mixture.set_params(n_components=3).fit(X)
 
 

@@ -80,7 +80,7 @@ def test_what_is_refused(tmp_path):
     X, y = digits()
     nb = interrupted(path)
     with pytest.raises(
-        ValueError, match=r"exists\. Go on from it with resume=True \(--resume\), or"
+        ValueError, match=r"exists\. Resume from it with resume=True \(--resume\), or"
     ):
         nb.fit(X, y)
     nb.set_params(resume=True)
@@ -96,7 +96,7 @@ def test_what_is_refused(tmp_path):
         nb.set_params(alpha=1.0).fit(X, y)
     path.write_bytes(good)
     tacit.GaussianNB().fit(X, np.arange(len(X)) % 2).save(path)
-    with pytest.raises(ValueError, match="or no checkpoint"):
+    with pytest.raises(ModelFileError, match=r"no sound checkpoint: .* unknown kind, 'Saved'"):
         nb.fit(X, y)
     with pytest.raises(ValueError, match="resume=True needs checkpoint"):
         nb.set_params(checkpoint=None).fit(X, y)
@@ -173,7 +173,7 @@ def test_ctrl_c_before_a_resumed_start_begins_keeps_the_best(tmp_path, monkeypat
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(callbacks.Reporter, "start", interrupt)
+    monkeypatch.setattr(callbacks.FitCallbacks, "start", interrupt)
     mixture.set_params(callback=None, resume=True)
     with pytest.raises(KeyboardInterrupt, match="keeps the parameters"):
         mixture.fit(X)

@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 import tacit
 from real_data import data_file, published
 from tacit.cli import explore, label  # noqa: F401 - they make the commands
-from tacit.cli.talk import app
-from tacit.report.facts import tell
+from tacit.cli.output import app
+from tacit.report.facts import format_facts
 
 TACIT = [sys.executable, "-m", "tacit"]
 SPORT = ["goal", "match", "team", "player", "season", "coach", "referee"]
@@ -71,7 +71,7 @@ def test_fill(table, tmp_path):
     done = run("fill", table, "--label", "topic", "-o", out)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
-    for said in ("300, of which 20 have a label", "left out  identifies", "of 20 labels hidden",
+    for said in ("20 labelled of 300 rows", "left out  identifies", "on 20 held-out labels",
                  "280 labels filled in"):  # fmt: skip
         assert said in done.stderr
     rows, given = read(out), read(table)
@@ -117,7 +117,7 @@ def test_fit_predict_explain_inspect_sample(table, tmp_path):
     done = run("explain", model, table, "--row", 3)
     assert done.returncode == 0, done.stderr
     assert "rather than" in done.stdout
-    assert "together" in done.stdout
+    assert "total" in done.stdout
     facts = json.loads(call("explain", model, table, "--row", 3, "--json").stdout)
     total = facts["prior"] + sum(term["log_odds"] for term in facts["terms"])
     assert total == pytest.approx(facts["log_odds"])
@@ -127,8 +127,8 @@ def test_fit_predict_explain_inspect_sample(table, tmp_path):
     text = tmp_path / "text.model"
     tacit.TextClassifier().fit(mails()[0]["text"], truth).save(text)
     shown = json.loads(call("inspect", text, "--json").stdout)
-    assert shown["columns"][0]["corrected"] == shown["columns"][0]["words"]
-    assert sum(shown["shares"].values()) == pytest.approx(1.0)
+    assert shown["columns"][0]["residual"] == shown["columns"][0]["words"]
+    assert sum(shown["class_priors"].values()) == pytest.approx(1.0)
     assert "violin" in call("inspect", text).stdout
     assert "identifies the rows" in call("inspect", table).stdout
     drawn = call("sample", model, "-n", 5)
@@ -160,9 +160,9 @@ def test_columns_that_hang_together(tmp_path):
     pl.DataFrame({**columns, "state": shown}).write_csv(path)
     done = call("fit", path, "--label", "state", "-o", model)
     assert "each a mixture of" in done.stderr
-    shares = json.loads(call("inspect", model, "--json").stdout)["shares"]
-    assert set(shares) == {"fault", "ok"}
-    assert sum(shares.values()) == pytest.approx(1.0)
+    priors = json.loads(call("inspect", model, "--json").stdout)["class_priors"]
+    assert set(priors) == {"fault", "ok"}
+    assert sum(priors.values()) == pytest.approx(1.0)
     facts = json.loads(call("evaluate", path, "--label", "state", "--json").stdout)
     assert facts["supervised"]["accuracy"] > 0.9
     assert facts["em"]["accuracy"] > 0.9
@@ -411,14 +411,14 @@ def test_ctrl_c_keeps_what_was_found(tmp_path):
     path, out = tmp_path / "hard.csv", tmp_path / "out.csv"
     code = (
         "import os, signal\n"
-        "from tacit.estimators.callbacks import Watch\n"
+        "from tacit.estimators.callbacks import StartCallbacks\n"
         "from tacit.cli import main\n"
-        "after = Watch.after_round\n"
+        "after = StartCallbacks.after_round\n"
         "def press(self, done):\n"
         "    if done.number == 5:\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"
         "    return after(self, done)\n"
-        "Watch.after_round = press\n"
+        "StartCallbacks.after_round = press\n"
         "main()\n"
     )
     options = "fill", path, "-l", "topic", "-o", out
@@ -453,14 +453,15 @@ def test_killed_and_resumed(tmp_path):
         "import os, signal, sys\n"
         "import tacit.estimators.base\n"
         "from tacit.cli import main\n"
+        "from tacit.estimators.checkpoints import CheckpointFile\n"
         "tacit.estimators.base.EMEstimator.checkpoint_every = 0.0\n"
         "tacit.TableClassifier.__init__.__kwdefaults__['checkpoint_every'] = 0.0\n"
-        "seen = tacit.estimators.base.Keeper.save\n"
+        "seen = CheckpointFile.save\n"
         "def save(self, *state):\n"
         "    seen(self, *state)\n"
         "    if len(state[-1].objectives) > 16:\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "tacit.estimators.base.Keeper.save = save\n"
+        "CheckpointFile.save = save\n"
         "main()\n"
     )
     command = [sys.executable, "-c", code, *map(str, options), "--checkpoint", state]
@@ -520,7 +521,7 @@ def test_published_latent_classes(tmp_path):
     facts = json.loads(done.stdout)
     assert min(facts["bic"], key=facts["bic"].get) == "3"
     assert facts["bic"]["3"] == pytest.approx(697.1357, abs=1e-3)
-    assert sorted(facts["shares"].values()) == pytest.approx([0.1817, 0.3736, 0.4447], abs=1e-3)
+    assert sorted(facts["weights"].values()) == pytest.approx([0.1817, 0.3736, 0.4447], abs=1e-3)
 
 
 def test_the_walk_through(tmp_path):
@@ -570,4 +571,6 @@ def test_what_is_told_of_rows_without_a_label(after, loss, weight, said):
         return {"accuracy": accuracy, "log_loss": log_loss, **interval}
 
     found = {"weight": weight, "supervised": judged(0.7, 0.4), "em": judged(after, loss)}
-    assert tell({"unlabelled": found})[0].startswith(f"{'unlabelled':<12}{said}: of 30 labels")
+    first, second = format_facts({"unlabelled": found})
+    assert first.startswith(f"unlabelled    {said}: accuracy on 30 held-out labels 70.0 % without")
+    assert "expected accuracy on new rows: 50-90 % (95 % interval)" in second

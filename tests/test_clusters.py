@@ -12,7 +12,7 @@ import tacit
 from modelfiles import pack, unpack
 from tacit.frames import candidates as trials
 from tacit.frames import selection as settling
-from tacit.report.facts import describe, tell
+from tacit.report.facts import fit_facts, format_facts
 from tacit.selection.cross_validation import folds
 
 
@@ -156,9 +156,9 @@ def test_a_warm_start_keeps_its_groups(fitted):
 
 def test_reports_tell_of_groups(fitted):
     X, y, model = fitted
-    facts = describe(model, X, hidden(y, 60), 1.0)
-    assert facts["groups"] == len(model.groups_.shares)
-    assert any("of rows that are alike" in line for line in tell(facts))
+    facts = fit_facts(model, X, hidden(y, 60), 1.0)
+    assert facts["clusters"] == len(model.groups_.shares)
+    assert any("clusters of rows" in line for line in format_facts(facts))
 
 
 def test_the_order_of_columns_does_not_matter(fitted):

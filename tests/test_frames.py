@@ -218,7 +218,7 @@ def test_explanation_adds_up(against):
         assert sizes == sorted(sizes, reverse=True)
         missing = [t for t in found.terms if is_missing(row[t.column])]
         assert not missing
-    assert "together" in str(found)
+    assert "total" in str(found)
 
 
 def test_explain_takes_rows_as_frames_have_them():

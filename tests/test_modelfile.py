@@ -201,7 +201,7 @@ def test_what_cannot_be_saved_is_said(tmp_path):
     class Mine(tacit.GaussianNB):
         pass
 
-    with pytest.raises(TypeError, match="Mine is no class of tacit"):
+    with pytest.raises(TypeError, match="Mine is not a class of tacit"):
         Mine().fit(X, [0, 1, 0, 1]).save(target)
     with pytest.raises(FileNotFoundError):
         model.set_params(missing_label=None).save(tmp_path / "none" / "model")
@@ -319,10 +319,10 @@ def test_other_files_are_refused(name, tmp_path):
 def test_no_files_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError):
         tacit.load(tmp_path / "none")
-    with pytest.raises(tacit.ModelFileError, match="no ordinary file"):
+    with pytest.raises(tacit.ModelFileError, match="not a regular file"):
         tacit.load(tmp_path)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(tacit.ModelFileError, match="no ordinary file"):
+    with pytest.raises(tacit.ModelFileError, match="not a regular file"):
         tacit.load(tmp_path / "pipe")
 
 
@@ -347,7 +347,7 @@ DAMAGE = [
     ("MultinomialNB", WORDS, lambda a: None, "missing"),
     ("MultinomialNB", "more.spare", lambda a: np.zeros(3), "nothing refers"),
     ("MultinomialNB", "order", lambda a: np.zeros(3, np.int64), "order"),
-    ("MultinomialNB", "classes", lambda a: a[::-1].copy(), "names of its classes"),
+    ("MultinomialNB", "classes", lambda a: a[::-1].copy(), "class names"),
     ("MultinomialNB", "classes", lambda a: set_to(a, 1 << 30), "no text"),
     ("BernoulliNB", "statistics.classes", lambda a: set_to(a, np.inf), "NaN or infinity"),
     ("BernoulliNB", "model.family.alpha", lambda a: set_to(a, -1.0), "alpha"),

@@ -15,7 +15,7 @@ import tacit
 from modelfiles import pack, unpack
 from tacit import kernels
 from tacit.kernels import parallel
-from tacit.report.facts import describe, tell
+from tacit.report.facts import fit_facts, format_facts
 from tacit.selection import residual as corrections
 from tacit.selection.candidates import Judged, Weighed
 from tacit.selection.residual import learn
@@ -202,13 +202,13 @@ def test_one_label_a_class_and_pick_have_none():
 
 def test_reports_tell_of_them(fitted):
     X, y, model = fitted
-    told = "\n".join(tell(describe(model, X, y.tolist(), 0.0)))
-    assert f"what {len(model.correction_.logs)} values say of the classes" in told
+    told = "\n".join(format_facts(fit_facts(model, X, y.tolist(), 0.0)))
+    assert f"logistic regression on {len(model.correction_.logs)} values" in told
     texts = {"note": [f"{text} {i}" for i, text in enumerate(TEXTS)]}
     half = TOPICS[:30] + [None] * 30
     model = tacit.TableClassifier(kinds={"note": "text"}).fit(texts, half)
-    told = "\n".join(tell(describe(model, texts, half, 0.0)))
-    assert " groups of texts that are alike; corrected by labels that were hidden" in told
+    told = "\n".join(format_facts(fit_facts(model, texts, half, 0.0)))
+    assert " clusters of texts; residual logistic regression" in told
 
 
 @pytest.mark.parametrize("kind", ["table", "text"])
@@ -230,7 +230,7 @@ def test_files_keep_them_and_are_checked(fitted, kind, tmp_path):
         arrays[name] + 1e9,
     ):
         bad.write_bytes(pack(content, {**arrays, name: wrong}))
-        with pytest.raises(tacit.ModelFileError, match="correction"):
+        with pytest.raises(tacit.ModelFileError, match=r"correction|residual regression"):
             tacit.load(bad)
     if kind == "table":
         correction = replace(model.correction_, columns=model.correction_.columns * 2)

@@ -1,4 +1,4 @@
-"""The E-step of the kernels: against NumPy, in chunks and in threads, and what float32 does to it."""
+"""The E-step of the kernels: against NumPy, in chunks and threads, and what float32 does to it."""
 
 from __future__ import annotations
 

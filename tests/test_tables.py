@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from real_data import data_file, published
 from tacit import tables
 from tacit.tables import TableError, arrowfile, columnar, delimited, jsonlines, textfiles
-from tacit.tables.parquetfile import parquet_claims
+from tacit.tables.parquetfile import parquet_sizes
 
 FILES = ["a.csv", "a.tsv", "a.jsonl", "a.csv.gz", "a.parquet", "a.arrow"]
 
@@ -505,9 +505,9 @@ def test_only_descriptions_are_checked():
 
     frame = pl.DataFrame({"a": range(100_000), "b": ["text" * 5] * 100_000})
     for claims, content in (
-        (arrowfile.arrow_claims, arrow_bytes(frame, compression="uncompressed")),
-        (arrowfile.arrow_claims, arrow_bytes(frame, compression="zstd")),
-        (parquet_claims, parquet_bytes(frame)),
+        (arrowfile.arrow_sizes, arrow_bytes(frame, compression="uncompressed")),
+        (arrowfile.arrow_sizes, arrow_bytes(frame, compression="zstd")),
+        (parquet_sizes, parquet_bytes(frame)),
     ):
         file = Counted(content)
         assert all(claim >= 0 for claim in claims(file))

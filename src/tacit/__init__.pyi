@@ -16,7 +16,7 @@ from .estimators.mixtures import (
 )
 from .frames.classifier import TableClassifier
 from .frames.mixture import TableMixture
-from .modelfile import ModelFileError, load
+from .modelfile import ModelFileError, load, save
 from .text.classifier import TextClassifier
 
 __all__ = [
@@ -38,4 +38,5 @@ __all__ = [
     "em",
     "families",
     "load",
+    "save",
 ]

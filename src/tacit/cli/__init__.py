@@ -1,4 +1,8 @@
-"""The command line: parse, call the library, print. What it does is what the estimators do."""
+"""The command line: parse, call the library, print.
+
+`label` and `explore` define the commands, `common` reads and writes their tables, `output` prints
+and sets exit codes. Results are those of the estimators: nothing is computed here.
+"""
 
 import sys
 
@@ -8,8 +12,8 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line."""
     try:
-        from tacit.cli import explore, label  # noqa: F401 - they make the commands
-        from tacit.cli.talk import app
+        from tacit.cli import explore, label  # noqa: F401 - they register the commands
+        from tacit.cli.output import app
 
         app()
     except ModuleNotFoundError as error:

@@ -1,4 +1,7 @@
-"""Tables in and out of commands: labels, kinds, the columns that are added."""
+"""Input and output of the commands: tables with labels, options as pairs, added columns.
+
+Files are read and written by `tacit.tables`; what is printed is in `output`.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,20 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tacit import TableClassifier, TableMixture, load, tables
-from tacit.cli.talk import UsageError
+from tacit.cli.output import UsageError
 from tacit.data.missing import is_missing
 from tacit.frames.columns import CellError
 from tacit.frames.values import Cells
 from tacit.io.files import check_target
+from tacit.numerics import Array
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = [
     "Labelled",
@@ -35,7 +42,7 @@ __all__ = [
 
 
 def check_outputs(output: str, as_json: bool, model: str | None = None) -> None:
-    """Refuse what cannot be written, before anything is done."""
+    """Raise an error if an output cannot be written, before anything is computed."""
     if output == "-" and as_json:
         raise UsageError("--json goes to stdout: give the table a file by -o FILE.")
     tables.check_output(output)
@@ -44,15 +51,15 @@ def check_outputs(output: str, as_json: bool, model: str | None = None) -> None:
 
 
 def check_resume(checkpoint: str | None, resume: bool) -> None:
-    """Say if there is nothing to go on from."""
+    """Warn if there is no checkpoint to resume from."""
     if resume and checkpoint is None:
-        raise UsageError("--resume needs --checkpoint FILE, the file to go on from.")
+        raise UsageError("--resume needs --checkpoint FILE, the file to resume from.")
     if resume and not Path(str(checkpoint)).exists():
-        warnings.warn(f"{checkpoint} is not there yet: the fit begins anew.", stacklevel=2)
+        warnings.warn(f"{checkpoint} does not exist yet: the fit starts anew.", stacklevel=2)
 
 
 def kinds(given: list[str] | None) -> dict[str, str]:
-    """Return the kinds of columns that were given as COLUMN=KIND."""
+    """Return the types of columns that were given as COLUMN=KIND."""
     return _pairs("--kind", given, "COLUMN=KIND")
 
 
@@ -68,13 +75,13 @@ def _pairs(option: str, given: list[str] | None, expected: str) -> dict[str, str
         if not (name and sign) or is_missing(value):
             raise UsageError(f"{option} {text}: expected {expected}.")
         if found.get(name, value) != value:
-            raise UsageError(f"{option} {text}: {name} was {found[name]} before. Say it once.")
+            raise UsageError(f"{option} {text}: {name} was {found[name]} already. Give it once.")
         found[name] = value
     return found
 
 
 def weight_of(text: str) -> float | str:
-    """Return the weight of rows without a label."""
+    """Return the weight of unlabelled rows: a number, or "auto"."""
     if text == "auto":
         return text
     try:
@@ -89,9 +96,9 @@ def weight_of(text: str) -> float | str:
 class Labelled(NamedTuple):
     """A table, and the labels that one of its columns holds."""
 
-    table: Any
-    features: Any
-    labels: Any
+    table: pl.DataFrame
+    features: pl.DataFrame
+    labels: pl.Series
     names: dict[str, Any]  # of the classes, as the table has them
 
 
@@ -102,7 +109,7 @@ def labelled(
     encoding: str,
     of_words: Collection[str] = (),
 ) -> Labelled:
-    """Read a table, one column of which holds labels; with those of words it may be absent."""
+    """Read a table with a column of labels, which may be absent if words have labels."""
     import polars as pl
 
     table = tables.read(path, delimiter=delimiter, encoding=encoding)
@@ -112,8 +119,8 @@ def labelled(
     cells = Cells(table[label])
     labels = cells.keys
     different = {name for name in labels if name is not None}
-    marks = {c for c in table[label].unique().to_list() if type(c) is str and c.strip()} - {None}
-    gone = sorted(mark for mark in marks if mark.strip() not in different)
+    values = {v for v in table[label].unique().to_list() if type(v) is str and v.strip()}
+    gone = sorted(value for value in values if value.strip() not in different)
     if gone:
         warnings.warn(
             f"{', '.join(gone)} in column {label!r} of {path}: taken as missing labels.",
@@ -124,14 +131,16 @@ def labelled(
         raise ValueError(
             f"{path}: column {label!r} holds {found} as a label: expected at least two different "
             "ones (empty cells, NA, N/A, NaN, null and ? are missing). Label some rows, or find "
-            "groups without labels by tacit cluster."
+            "clusters without labels by tacit cluster."
         )
     endings = "_filled", "_predicted", "_probability"
     classes = different | set(of_words)
     own = [f"{label}{ending}" for ending in endings] + [f"{label}_p_{c}" for c in classes]
     written = [name for name in own if name in table.columns]
     if written:
-        warnings.warn(f"{', '.join(written)}: written by tacit before, and left out.", stacklevel=2)
+        warnings.warn(
+            f"{', '.join(written)}: written by tacit earlier, and left out.", stacklevel=2
+        )
     pairs = zip(labels, cells.values, strict=True)
     names = {name: name for name in of_words}
     names |= {k: k if type(v) is str else v for k, v in pairs if k is not None}
@@ -140,7 +149,7 @@ def labelled(
 
 @contextmanager
 def named(path: str, before: int = 0) -> Iterator[None]:
-    """Let an error about a cell name the file, and the row in it."""
+    """Make errors about a value name the file and the row; `before` rows were read earlier."""
     try:
         yield
     except CellError as error:
@@ -148,14 +157,16 @@ def named(path: str, before: int = 0) -> Iterator[None]:
 
 
 def free(name: str, taken: list[str]) -> str:
-    """Return a name that no column has."""
+    """Return a name that no column has, by appending underscores."""
     while name in taken:
         name += "_"
     return name
 
 
-def with_labels(table: Any, name: str, classes: list[Any], p: Any, every: bool, ending: str) -> Any:
-    """Add the label of each row and its probability to a table."""
+def with_labels(
+    table: pl.DataFrame, name: str, classes: list[Any], p: Array, every: bool, ending: str
+) -> pl.DataFrame:
+    """Return a table with added columns: label and probability, with `every` that of each class."""
     import polars as pl
 
     best = p.argmax(axis=1)
@@ -173,12 +184,12 @@ def with_labels(table: Any, name: str, classes: list[Any], p: Any, every: bool, 
 
 
 def wrote(path: str, rows: int, more: str = "") -> str:
-    """Say what was written where."""
+    """Return the line that reports a written table."""
     return f"{'stdout' if path == '-' else path}: {rows:,} rows{more}"
 
 
-def table_model(path: str) -> Any:
-    """Read a model that takes tables."""
+def table_model(path: str) -> TableClassifier | TableMixture:
+    """Return the model of a file; an error unless it takes tables."""
     if path != "-" and tables.is_table(path):
         raise UsageError(f"{path} is a table: the model comes first, then the table.")
     found = load(path)

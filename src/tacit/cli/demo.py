@@ -1,7 +1,7 @@
-"""The main job on texts that every Python has: what the docstrings of its library are about.
+"""The demonstration: the docstrings of Python's own library, classified by area from few labels.
 
-Each docstring belongs to an area, such as mail or time, by the module that it stands in. A few keep
-that label; the others are found by the words.
+The area of a docstring, such as mail or time, is given by its module. A few are used as labels, the
+others are held out to measure accuracy.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LEAST_WORDS = 5
 
 
 def docstrings(area: str) -> Iterator[str]:
-    """Yield the docstrings of an area, those of some words at least.
+    """Yield the docstrings of an area that have at least `LEAST_WORDS` words.
 
     Examples
     --------
@@ -60,16 +60,16 @@ def docstrings(area: str) -> Iterator[str]:
 
 
 def run(labels: int = 10, seed: int = 0, output: str | None = None) -> None:
-    """Print what is found from a few labels, without the other texts and with them.
+    """Print the accuracy from a few labels, without the unlabelled texts and with them.
 
     Parameters
     ----------
     labels : int, default=10
-        How many texts of each area keep their label.
+        Number of labelled texts of each area.
     seed : int, default=0
-        Which they are.
+        Seed of their choice.
     output : str, default=None
-        Where to write the table, with the labels that are kept.
+        Where to write the table with these labels.
     """
     pairs = sorted({(text, area) for area in AREAS for text in docstrings(area)})
     texts, areas = [text for text, _ in pairs], np.array([area for _, area in pairs])
@@ -78,25 +78,25 @@ def run(labels: int = 10, seed: int = 0, output: str | None = None) -> None:
     kept = np.concatenate([order[areas[order] == area][:labels] for area in np.unique(areas)])
     some: npt.NDArray[np.object_] = np.full(len(areas), None, dtype=object)
     some[kept] = areas[kept]
-    hidden = np.ones(len(areas), bool)
-    hidden[kept] = False
+    held_out = np.ones(len(areas), bool)
+    held_out[kept] = False
     if output is not None:
         import polars as pl
 
         tables.write(pl.DataFrame({"docstring": texts, "area": some.tolist()}), output)
     print(
-        f"{len(texts):,} docstrings of Python's own library in {len(set(areas))} areas; "
-        f"{len(kept)} keep their label."
+        f"{len(kept)} labelled of {len(texts):,} docstrings of Python's own library, in "
+        f"{len(set(areas))} areas."
     )
-    vectorizer = CountVectorizer(stop_words="english")  # which tell nothing of an area
+    vectorizer = CountVectorizer(stop_words="english")
     model = TableClassifier(kinds={"docstring": "text"}, vectorizer=vectorizer)
     table = model.prepare({"docstring": texts})
     print(f"{table.columns[0].width:,} different words.\n")
-    for name, weight in (("from the labelled ones alone", 0.0), ("with all of them, by EM", 1.0)):
+    for name, weight in (("labelled docstrings alone", 0.0), ("all docstrings, by EM", 1.0)):
         model.set_params(unlabeled_weight=weight).fit(table, some)
-        found = float((model.transduction_[hidden] == areas[hidden]).mean())
-        print(f"hidden labels found {name:<29} {found:.1%}")
-    print("\nwhat marks each area:")
+        accuracy = float((model.transduction_[held_out] == areas[held_out]).mean())
+        print(f"accuracy on held-out labels, {name:<26} {100 * accuracy:.1f} %")
+    print("\ntop words of each area:")
     for area in model.classes_.tolist():
         print(f"  {area:<10} {', '.join(f.value for f in model.top_features(area, 8))}")
     path, column = (output, "area") if output is not None else ("mails.csv", "topic")

@@ -1,9 +1,9 @@
-"""Commands that look: cluster, explain, inspect, sample, demo."""
+"""Commands without labels, and about models: cluster, explain, inspect, sample, demo."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -29,21 +29,32 @@ from tacit.cli.options import (
     Spreadsheet,
     Threads,
 )
-from tacit.cli.talk import UsageError, as_text, command, fitted, report
+from tacit.cli.output import UsageError, as_text, command, fitted, report
 from tacit.frames.columns import columns_of, infer
-from tacit.report.facts import beside_facts, columns_facts, describe, marks_facts, tell, text_facts
+from tacit.report.facts import (
+    columns_facts,
+    ensemble_facts,
+    feature_facts,
+    fit_facts,
+    format_facts,
+    text_facts,
+)
 from tacit.text.vectorizer import CountVectorizer
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["cluster", "demo", "explain", "inspect", "sample"]
 
 
 @command(
-    "tacit cluster survey.csv -k 3 -o grouped.csv", "tacit cluster survey.csv -k 2-8 -o grouped.csv"
+    "tacit cluster survey.csv -k 3 -o clustered.csv",
+    "tacit cluster survey.csv -k 2-8 -o clustered.csv",
 )
 def cluster(
     input: Input,  # noqa: A002
     k: Annotated[
-        str, typer.Option("-k", help="How many groups: 5, or 2-8 for the best of them by BIC.")
+        str, typer.Option("-k", help="Number of clusters: 5, or 2-8 for the best by BIC.")
     ],
     output: Output = "-",
     model: Save = None,
@@ -60,10 +71,10 @@ def cluster(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
-    """Find groups in a table without labels."""
+    """Find clusters in a table without labels."""
     check_outputs(output, as_json, model)
     if resume and checkpoint is None:
-        raise UsageError("--resume needs --checkpoint FILE, the file to go on from.")
+        raise UsageError("--resume needs --checkpoint FILE, the file to resume from.")
     first, dash, last = k.partition("-")
     try:
         sizes = range(int(first), int(last if dash else first) + 1)
@@ -102,10 +113,10 @@ def cluster(
         best.save(model)
 
     def facts() -> dict[str, Any]:
-        told = [wrote(output, n), *([f"{model}: the model"] if model else [])]
-        return describe(best, table, None, seconds) | {
+        written = [wrote(output, n), *([f"{model}: the model"] if model else [])]
+        return fit_facts(best, table, None, seconds) | {
             "bic": bic if len(bic) > 1 else None,
-            "wrote": told,
+            "wrote": written,
         }
 
     report(facts, as_json, quiet)
@@ -127,7 +138,7 @@ def explain(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Say why a row gets its label: what each word and cell says, in log-odds that add up."""
+    """Explain the label of a row: the log-odds of each word and value, which add up exactly."""
     known, before = table_model(model), 0
     names = {str(name): name for name in known._names()}
     for batch in tables.batches(input, delimiter=delimiter, encoding=encoding):
@@ -155,7 +166,7 @@ def inspect(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show what is in a model file, or what the columns of a table are taken for."""
+    """Show what is in a model file, or the inferred types of the columns of a table."""
     if tables.is_table(path):
         table = tables.read(path, delimiter=delimiter, encoding=encoding)
         columns, _ = infer(columns_of(table), None, CountVectorizer())
@@ -166,23 +177,23 @@ def inspect(
         if facts["rounds"] is not None:
             facts |= {"converged": found.converged_, "objective": found.objective_}
         if isinstance(found, TableClassifier | TextClassifier):
-            shares = found._log_prior if isinstance(found, TableClassifier) else found._log_shares
+            prior = found._log_prior if isinstance(found, TableClassifier) else found._log_shares
             names = map(str, found.classes_.tolist())
-            facts["shares"] = dict(zip(names, np.exp(shares).tolist(), strict=True))
+            facts["class_priors"] = dict(zip(names, np.exp(prior).tolist(), strict=True))
         elif isinstance(found, TableMixture):
-            facts["shares"] = {str(k): w for k, w in enumerate(found.weights_.tolist())}
+            facts["weights"] = {str(k): w for k, w in enumerate(found.weights_.tolist())}
         if isinstance(found, TableClassifier | TableMixture):
             texts = getattr(found, "texts_", None)
             facts["columns"] = columns_facts(found.columns_, texts=texts)
-            facts |= beside_facts(found)
-            facts["marks"] = marks_facts(found)
+            facts |= ensemble_facts(found)
+            facts["top_features"] = feature_facts(found)
         elif isinstance(found, TextClassifier):
             facts["columns"] = [{"name": "texts", "kind": "text", **text_facts(found)}]
-            facts["marks"] = marks_facts(found)
+            facts["top_features"] = feature_facts(found)
     if as_json:
         print(as_text(facts))
     else:
-        print("\n".join(tell(facts)))
+        print("\n".join(format_facts(facts)))
 
 
 @command("tacit sample topics.model -n 100 -o made-up.csv")
@@ -193,15 +204,15 @@ def sample(
     seed: Seed = 0,
     debug: Debug = False,
 ) -> None:
-    """Draw rows that look like the data, from a model."""
+    """Draw new rows from a model."""
     tables.check_output(output)
     found = table_model(model).set_params(random_state=np.random.RandomState(seed))
     name = getattr(found, "label_name_", None) or "cluster"
     tables.write(_drawn(found, name, rows), output)
 
 
-def _drawn(model: Any, name: str, rows: int) -> Iterator[Any]:
-    """Yield drawn rows, few at a time: while they are drawn, every word takes room."""
+def _drawn(model: TableClassifier | TableMixture, name: str, rows: int) -> Iterator[pl.DataFrame]:
+    """Yield sampled rows, 100 at a time, as they are dense in memory while they are drawn."""
     import polars as pl
 
     for first in range(0, rows, 100):
@@ -219,7 +230,7 @@ def demo(
     seed: Seed = 0,
     debug: Debug = False,
 ) -> None:
-    """Show it on texts that every Python has: tell from few labels what docstrings are about."""
+    """Classify the docstrings of Python's own library from few labels, with and without EM."""
     from tacit.cli.demo import run
 
     run(labels, seed, output)

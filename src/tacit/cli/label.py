@@ -1,10 +1,10 @@
-"""Commands that go by labels: fill, fit, predict, evaluate."""
+"""Commands for classification: fill, fit, predict, evaluate."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -44,11 +44,14 @@ from tacit.cli.options import (
     Unlabeled,
     Words,
 )
-from tacit.cli.talk import command, fitted, report
+from tacit.cli.output import command, fitted, report
 from tacit.data.labels import encode
 from tacit.io.files import check_target
-from tacit.report.facts import columns_facts, describe, evaluation_facts
+from tacit.report.facts import columns_facts, evaluation_facts, fit_facts
 from tacit.selection.cross_validation import cross_validate, judge_alone
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["evaluate", "fill", "fit", "predict"]
 
@@ -56,7 +59,7 @@ __all__ = ["evaluate", "fill", "fit", "predict"]
 def _classifier(
     path: str, data: Labelled, settings: tuple[Any, ...], show: bool
 ) -> tuple[TableClassifier, float, bool]:
-    """Return a classifier fitted to a table, the seconds that took, and whether Ctrl-C ended it."""
+    """Return a classifier fitted to a table, the seconds taken, and whether Ctrl-C ended it."""
     names = "kinds", "word_labels", "unlabeled_weight", "random_state", "n_jobs", "checkpoint"
     classifier = TableClassifier(**dict(zip((*names, "resume"), settings, strict=True)))
     check_resume(classifier.checkpoint, classifier.resume)
@@ -95,9 +98,9 @@ def fill(
     probable) and the probability of it.
     """
     check_outputs(output, as_json, model)
-    said = words(word)
-    data = labelled(input, label, delimiter, encoding, said.values())
-    settings = kinds(kind), said, weight_of(unlabeled), seed, threads, checkpoint, resume
+    word_labels = words(word)
+    data = labelled(input, label, delimiter, encoding, word_labels.values())
+    settings = kinds(kind), word_labels, weight_of(unlabeled), seed, threads, checkpoint, resume
     classifier, seconds, stopped = _classifier(input, data, settings, show=not quiet)
     p, classes = classifier.label_distributions_, classifier.classes_.tolist()
     names = [data.names[c] for c in classes]
@@ -111,7 +114,7 @@ def fill(
 
     def facts() -> dict[str, Any]:
         return {
-            **describe(classifier, data.features, data.labels, seconds),
+            **fit_facts(classifier, data.features, data.labels, seconds),
             "filled": int(new.sum()),
             "unsure": unsure,
             "wrote": [wrote(output, n, added), *([f"{model}: the model"] if model else [])],
@@ -144,14 +147,14 @@ def fit(
 ) -> int:
     """Fit a model to a table of which some rows are labelled, and write it to a file."""
     check_target(output)
-    said = words(word)
-    data = labelled(input, label, delimiter, encoding, said.values())
-    settings = kinds(kind), said, weight_of(unlabeled), seed, threads, checkpoint, resume
+    word_labels = words(word)
+    data = labelled(input, label, delimiter, encoding, word_labels.values())
+    settings = kinds(kind), word_labels, weight_of(unlabeled), seed, threads, checkpoint, resume
     classifier, seconds, stopped = _classifier(input, data, settings, show=not quiet)
     classifier.save(output)
 
     def facts() -> dict[str, Any]:
-        found = describe(classifier, data.features, data.labels, seconds)
+        found = fit_facts(classifier, data.features, data.labels, seconds)
         return found | {"wrote": [f"{output}: the model"]}
 
     report(facts, as_json, quiet)
@@ -172,7 +175,7 @@ def predict(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Label the rows of a table with a model. Tables may be larger than memory."""
+    """Predict the labels of a table with a model. Tables may be larger than memory."""
     check_outputs(output, as_json)
     found = table_model(model).set_params(n_jobs=threads)
     name = getattr(found, "label_name_", None) or "label"
@@ -180,7 +183,7 @@ def predict(
     ending = "_predicted" if isinstance(found, TableClassifier) else ""
     names, counts = found._names(), Counter[Any]()
 
-    def blocks() -> Iterator[Any]:
+    def blocks() -> Iterator[pl.DataFrame]:
         before = 0
         for batch in tables.batches(input, delimiter=delimiter, encoding=encoding):
             with named(input, before):
@@ -203,7 +206,7 @@ def predict(
 def evaluate(
     input: Input,  # noqa: A002
     label: Label,
-    folds: Annotated[int, typer.Option(min=2, help="Into how many parts the labels are cut.")] = 5,
+    folds: Annotated[int, typer.Option(min=2, help="Number of folds of the cross-validation.")] = 5,
     kind: Kinds = None,
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",
@@ -213,10 +216,10 @@ def evaluate(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Say how far labels can be trusted: hide those that are known in turn, and find them again.
+    """Estimate the accuracy on new rows, by cross-validation on the labelled ones.
 
-    The model without the rows that have no label (supervised) is compared with what fill does (em):
-    it uses them where that helps.
+    Two models are compared: one of the labelled rows alone (supervised), and that of fill (em),
+    which uses unlabelled rows where they help.
     """
     data = labelled(input, label, delimiter, encoding)
     model = TableClassifier(kinds=kinds(kind), random_state=seed, n_jobs=threads)
@@ -233,7 +236,7 @@ def evaluate(
         found = judge(model, table, labels, n_folds=folds, seed=seed)
         if found is None:
             raise ValueError(
-                f"{input}: every class has one label only, so that none can be hidden. Label more."
+                f"{input}: every class has one label only: none can be held out. Label more."
             )
         facts[name] = evaluation_facts(found, labels.classes.tolist())
         best = (name, found.accuracy) if found.accuracy >= best[1] else best

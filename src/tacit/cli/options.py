@@ -1,4 +1,4 @@
-"""The options that commands share."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -45,27 +45,28 @@ Kinds = Annotated[
     list[str] | None,
     typer.Option(
         "--kind",
-        help="COLUMN=KIND, where the rules should not decide: text, category, number, yes/no, out. "
-        "May be given several times.",
+        help="COLUMN=KIND, the type of a column where the rules should not decide: text, category, "
+        "number, yes/no, out. May be given several times.",
     ),
 ]
 Words = Annotated[
     list[str] | None,
     typer.Option(
         "--word",
-        help="WORD=CLASS: a word of the texts that speaks for a class, beside labels or instead of "
-        "them. May be given several times.",
+        help="WORD=CLASS: a word that is evidence for a class, beside labels or instead of them. "
+        "May be given several times.",
     ),
 ]
 Unlabeled = Annotated[
     str,
     typer.Option(
         "--unlabeled",
-        help="Weight of rows without a label, from 0 (left out); auto: as much as helps.",
+        help="Weight of unlabelled rows, from 0 (left out); auto: chosen by held-out labels.",
     ),
 ]
 Delimiter = Annotated[
-    str | None, typer.Option(help="What separates cells of delimited text; else it is found out.")
+    str | None,
+    typer.Option(help="The delimiter of delimited text; detected if not given."),
 ]
 Encoding = Annotated[str, typer.Option(help="The encoding of text files.")]
 All = Annotated[bool, typer.Option("--all", help="Add the probability of every class.")]
@@ -76,15 +77,15 @@ Spreadsheet = Annotated[
 Checkpoint = Annotated[
     str | None,
     typer.Option(
-        help="Keep the state of the fit in this file, at most once a minute, so that --resume can "
-        "take it up when it was killed. It is removed in the end."
+        help="Save the state of the fit to this file every minute, so that --resume can continue "
+        "if it was killed. It is removed in the end."
     ),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on from --checkpoint, if it is there.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of whatever is random.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Resume from --checkpoint, if it exists.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")]
 Threads = Annotated[
     int | None, typer.Option(min=1, help="Threads; one for each core if not given.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Tell the facts as JSON, on stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON, on stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where in the code an error arose.")]

@@ -1,4 +1,9 @@
-"""What every estimator shares: the parameters of EM, fitting, and a file to keep."""
+"""Base class of all estimators: the parameters of EM, the fit, and `save`.
+
+Stands between scikit-learn and the loop: it checks parameters, makes `tacit.em.fit` run from each
+start and sets the fitted attributes. What a family adds is in `feature_types`, what a fitted model
+answers in `prediction`; labels are for `classifier`, components for `mixture`.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +27,11 @@ from tacit import em, kernels
 from tacit.data.labels import Labels
 from tacit.data.rows import Rows
 from tacit.data.validation import check_numbers
-from tacit.estimators.callbacks import CallbackSupportMixin, Reporter
-from tacit.estimators.checkpoints import Keeper
+from tacit.estimators.callbacks import CallbackSupportMixin
+from tacit.estimators.callbacks import FitCallbacks as Reporter
+from tacit.estimators.checkpoints import CheckpointFile as Keeper
 from tacit.estimators.docs import SHARED
-from tacit.estimators.prediction import Fitted
+from tacit.estimators.prediction import PredictionMixin
 from tacit.families import Family
 from tacit.models import starts
 from tacit.models.naive_bayes import ClassCounts, NaiveBayes, Params
@@ -41,7 +47,7 @@ BLOCK = 1 << 15
 
 
 class Ran(NamedTuple):
-    """The best of the runs of a fit, what all came to, and how they ended."""
+    """Result of all starts: the best run, each final objective, and how the last ended."""
 
     best: em.Fit[Params, ClassCounts]
     objectives: list[float]
@@ -51,7 +57,7 @@ class Ran(NamedTuple):
 
 
 def fit_context(method: Method) -> Method:
-    """Check the parameters before a fit, look after scikit-learn's callbacks and BLAS around it."""
+    """Decorate a fit: parameters are validated, threads set, and a failed fit changes nothing."""
 
     @wraps(method)
     def in_threads(self: EMEstimator, X: Any, *args: Any, **kwargs: Any) -> Any:
@@ -59,7 +65,7 @@ def fit_context(method: Method) -> Method:
         try:
             with blas, kernels.kernel_threads(self.n_jobs), kernels.scan_once():
                 result = method(self, X, *args, **kwargs)
-        except BaseException:  # Ctrl-C too: what was fitted before is still there
+        except BaseException:  # Ctrl-C too: the attributes of an earlier fit are restored
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
@@ -75,8 +81,8 @@ def fit_context(method: Method) -> Method:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
-    """Base of all estimators. Their constructors are made by `dataclass`: they only store."""
+class EMEstimator(CallbackSupportMixin, PredictionMixin, BaseEstimator, ABC):
+    """Base of all estimators. Constructors are made by `dataclass`: they only store."""
 
     max_iter: int = 500
     tol: float = 1e-6
@@ -113,7 +119,7 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
     }
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Collect the constraints of all bases and fill the shared part of the docstring in."""
+        """Collect the parameter constraints of all bases and complete the docstring."""
         super().__init_subclass__(**kwargs)
         own = cls.__dict__.get("_parameter_constraints", {})
         inherited: dict[str, Any] = {}
@@ -122,11 +128,11 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
         cls._parameter_constraints = inherited | own
         cls._parameter_constraints["init"] = [StrOptions(set(cls._inits)), "array-like", callable]
         if cls.__doc__:
-            cls.__doc__ = cls._filled_in(cls.__doc__)
+            cls.__doc__ = cls._fill_docstring(cls.__doc__)
 
     @classmethod
-    def _filled_in(cls, doc: str) -> str:
-        """Put the shared texts into a docstring, with the defaults of this class."""
+    def _fill_docstring(cls, doc: str) -> str:
+        """Return a docstring with the shared sections filled in, and the defaults of this class."""
         for name, text in SHARED.items():
             doc = doc.replace(f"    %({name})s", text.strip("\n"))
         for name in ("max_iter", "n_init", "init", *(["alpha"] if hasattr(cls, "alpha") else [])):
@@ -137,7 +143,7 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
         texts = (f'\n        "{name}": {text}' for name, text in cls._inits.items())
         return doc.replace("%(init_texts)s", "".join(texts))
 
-    # What a feature type brings (see `feature_types`): its family, its attributes, its checks.
+    # What a feature type defines (see `feature_types`): its family, its attributes, its checks.
 
     @abstractmethod
     def _family(self) -> Family:
@@ -145,29 +151,29 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
 
     @abstractmethod
     def _feature_attributes(self, params: Any, statistics: Any, family: Any) -> dict[str, Any]:
-        """Return the fitted attributes that describe the features."""
+        """Return the fitted attributes that describe the features, by name."""
 
     @abstractmethod
     def _class_attributes(self, params: Params, statistics: ClassCounts) -> dict[str, Any]:
-        """Return those that describe the classes."""
+        """Return the fitted attributes that describe the classes, by name."""
 
     def _kind(self) -> tuple[Any, ...]:
-        """Return what kind of family this estimator has (see `Family.kind`)."""
+        """Return the signature of this estimator's family (see `Family.kind`)."""
         return self._family().kind
 
     def _describes(self, family: Family) -> bool:
-        """Return whether a family from elsewhere is one of this estimator."""
+        """Return whether a family, such as one from a file, is of this estimator's type."""
         return self._kind() == family.kind
 
     @classmethod
     @cache
     def _get_param_names(cls) -> list[str]:
-        """Return the names of the parameters, which scikit-learn asks for at every turn."""
+        """Return the names of the parameters; cached, as scikit-learn asks for them often."""
         names: list[str] = super()._get_param_names()
         return names
 
     def _check_features(self, X: Any, reset: bool) -> Any:
-        """Return X as a numeric array or CSR matrix, in which NaN is a missing cell."""
+        """Return X as a numeric array or CSR matrix, in which NaN is a missing value."""
         return check_numbers(self._check_shape(X, reset))
 
     def _width(self) -> int:
@@ -175,7 +181,7 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
         return int(self.n_features_in_)
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Return whether a fit has come to its end."""
+        """Return whether the estimator is fitted."""
         return hasattr(self, "_model")
 
     def __sklearn_tags__(self) -> Any:
@@ -188,7 +194,7 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
     def _attributes(
         self, model: NaiveBayes, params: Params, statistics: ClassCounts
     ) -> dict[str, Any]:
-        """Return the fitted attributes that follow from the parameters."""
+        """Return all fitted attributes that follow from params and statistics, by name."""
         return {
             "_model": model,
             "_params": params,
@@ -202,29 +208,29 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
             setattr(self, name, value)
 
     def _bound(self, X: Any, weight: Array, K: int) -> Family:
-        """Return the family, bound to the rows that have a weight."""
+        """Return the family, with the constants it takes from the rows of positive weight."""
         used = weight > 0
         return self._family().bind(X if used.all() else X[used])
 
     def _first(self, model: NaiveBayes, known: ClassCounts) -> Params:
-        """Return the parameters that the labelled rows alone give, for a start."""
+        """Return the supervised estimate, from statistics of labelled rows: a start for EM."""
         return model.maximize(known)
 
     def _warmed(self, split: Split, start: Params | None) -> Params | None:
-        """Return a better start, if there is a way to get one."""
+        """Return the start after preliminary rounds, if any (see `MultinomialNB.tempering`)."""
         return start
 
     def _start(self, model: NaiveBayes, rows: Rows, responsibilities: Array) -> Params:
-        """Turn the responsibilities of a start into parameters."""
+        """Return the params that initial responsibilities give."""
         return model.start(rows, responsibilities)
 
     def _previous(self, X: Any, labels: Labels) -> tuple[Family, ClassCounts]:
-        """Return the family and statistics of the fit before, for a warm start."""
+        """Return family and statistics of the previous fit, for a warm start."""
         before = self._fitted_on
         now = labels.classes.tolist(), X.shape[1]
         if before != now:
             raise ValueError(
-                f"warm_start=True, but the fit before had classes {before[0]} and {before[1]} "
+                f"warm_start=True, but the previous fit had classes {before[0]} and {before[1]} "
                 f"features, and this one has {now[0]} and {now[1]}. Set warm_start=False."
             )
         old: ClassCounts = self._statistics
@@ -352,7 +358,7 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
         return self._start(split.model, *split.start(begin, weight))
 
     def _tell(self, ran: Ran, mass: float) -> None:
-        """Set the attributes that tell how the rounds went, for rows of so much weight."""
+        """Set trace_, n_iter_, objective_ and the like, for rows of total weight `mass`."""
         best, self.start_objectives_ = ran.best, np.array(ran.objectives)
         same = max(10 * self.tol * mass, 1e-9 * abs(best.objective))
         self.n_best_starts_ = int((self.start_objectives_ >= best.objective - same).sum())
@@ -364,16 +370,16 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
         self.log_likelihood_ = best.log_likelihood
 
     def _n_starts(self) -> int:
-        """Return how often a fit starts, where a start is drawn at random."""
+        """Return the number of random starts."""
         return self.n_init
 
     def _exchangeable(self) -> bool:
-        """Return whether the classes have no names, so that their order is ours to choose."""
+        """Return whether classes are unnamed, so that their order is ours to choose (S20)."""
         return False
 
     @cached_property
     def label_distributions_(self) -> Array:
-        """p(y | x) of the training rows: where all labels are known, made when asked for."""
+        """p(y | x) of the training rows; computed on first access if every label is known."""
         if "_known_labels" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__} has no label_distributions_: call fit.")
         codes, K = self._known_labels
@@ -403,8 +409,8 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file, which `tacit.load` reads without running code.
 
-        The file is replaced whole: a crash leaves the old one or the new one. What is in it is
-        told in docs/model-files.md, and what is not by `tacit.load`.
+        The file is replaced atomically: a crash leaves the old one or the new one. Its contents are
+        described in docs/model-files.md; what is not kept, in `tacit.load`.
 
         Parameters
         ----------
@@ -421,6 +427,6 @@ class EMEstimator(CallbackSupportMixin, Fitted, BaseEstimator, ABC):
         >>> tacit.load(path).predict([[1, 0]])
         array(['spam'], dtype='<U4')
         """
-        from tacit import modelfile  # which knows all estimators
+        import tacit  # `tacit.modelfile` knows every estimator: reached through the package alone
 
-        modelfile.save(self, path)
+        tacit.save(self, path)

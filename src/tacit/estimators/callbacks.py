@@ -1,4 +1,7 @@
-"""What is told of a fit while it runs: printing, the user's hook, scikit-learn's callbacks.
+"""Callbacks during a fit: `verbose` printing, the user's `callback`, scikit-learn's callbacks.
+
+Stands between `EMEstimator` and `tacit.em.fit`, which calls `StartCallbacks.after_round`. Nothing
+here decides when EM has converged.
 
 scikit-learn's callbacks (its version 1.9 and later) see a task "fit" with a task "start" for each
 start of EM, which has a task "round" for each round.
@@ -10,20 +13,21 @@ import sys
 from typing import Any
 
 from tacit.em import Round, asks_to_stop
+from tacit.models.naive_bayes import NaiveBayes, Params
 
 try:
     from sklearn.callback import CallbackSupportMixin
 except ImportError:  # an older scikit-learn: there is nothing to support
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in for scikit-learn's class."""
+        """Empty stand-in for scikit-learn's class."""
 
 
-__all__ = ["CallbackSupportMixin", "Reporter", "Watch"]
+__all__ = ["CallbackSupportMixin", "FitCallbacks", "StartCallbacks"]
 
 
-class Watch:
-    """Passes the rounds of one start on to whoever asked to be told.
+class StartCallbacks:
+    """Calls every callback after each round of one start.
 
     Parameters
     ----------
@@ -39,15 +43,15 @@ class Watch:
     Attributes
     ----------
     stopped : bool
-        Whether someone asked to stop.
+        Whether a callback asked to stop.
     """
 
-    def __init__(self, number: int, model: Any, data: dict[str, Any], context: Any) -> None:
+    def __init__(self, number: int, model: NaiveBayes, data: dict[str, Any], context: Any) -> None:
         self.number, self.model, self.data, self.context = number, model, data, context
         self.stopped = False
 
     def after_round(self, done: Round) -> bool:
-        """Tell of a round; True means that the rounds shall end."""
+        """Run the callbacks of a round; True ends the rounds."""
         estimator = self.data["estimator"]
         if estimator.verbose:
             print(
@@ -61,18 +65,18 @@ class Watch:
         if self.context is not None:
             task = self.context.subcontext("round").call_on_fit_task_begin(**self.data)
             self.stopped |= task.call_on_fit_task_end(
-                **self.data, reconstruction_attributes=fitted(self.model, done.params)
+                **self.data, reconstruction_attributes=reconstruction(self.model, done.params)
             )
         return self.stopped
 
     def end(self) -> None:
-        """Say that this start is over."""
+        """Run the callbacks at the end of the start."""
         if self.context is not None:
             self.context.call_on_fit_task_end(**self.data)
 
 
-class Reporter:
-    """Opens a `Watch` for each start of a fit.
+class FitCallbacks:
+    """Makes the `StartCallbacks` of each start of a fit.
 
     Parameters
     ----------
@@ -91,23 +95,23 @@ class Reporter:
             self.context = estimator._init_callback_context(max_subtasks=n_starts)
             self.context.call_on_fit_task_begin(**self.data)
 
-    def start(self, number: int, model: Any) -> Watch:
-        """Return the watch over start `number`."""
+    def start(self, number: int, model: NaiveBayes) -> StartCallbacks:
+        """Return the callbacks of start `number`, after telling scikit-learn's that it begins."""
         context = None
         if self.context is not None:
             rounds = self.data["estimator"].max_iter
             context = self.context.subcontext("start", max_subtasks=rounds)
             context.call_on_fit_task_begin(**self.data)
-        return Watch(number, model, self.data, context)
+        return StartCallbacks(number, model, self.data, context)
 
-    def end(self, model: Any, params: Any) -> None:
-        """Say that the fit is over."""
+    def end(self, model: NaiveBayes, params: Params) -> None:
+        """Run the callbacks at the end of the fit."""
         if self.context is not None:
             self.context.call_on_fit_task_end(
-                **self.data, reconstruction_attributes=fitted(model, params)
+                **self.data, reconstruction_attributes=reconstruction(model, params)
             )
 
 
-def fitted(model: Any, params: Any) -> dict[str, Any]:
-    """Return the attributes of an estimator that stopped at these params."""
+def reconstruction(model: NaiveBayes, params: Params) -> dict[str, Any]:
+    """Return the attributes from which a callback can rebuild the estimator as it is now."""
     return {"_model": model, "_params": params}

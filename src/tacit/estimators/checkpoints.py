@@ -1,7 +1,8 @@
-"""Long fits that can be taken up: the state of the rounds in a file, now and then.
+"""Checkpoints: the state of a running fit in a file, from which a killed fit resumes.
 
-A fit that was killed and taken up finds the same bits as one that ran through: the state is kept
-where a round leaves nothing to the next but its statistics (see `tacit.em.fit`).
+A resumed fit gives the same bits as one that ran through: the state is saved where a round leaves
+nothing to the next but its statistics (see `tacit.em.fit`). The file is `tacit.io.container`'s;
+fitted models are saved by `tacit.modelfile`.
 """
 
 from __future__ import annotations
@@ -16,17 +17,19 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tacit import em
+from tacit import em, families
 from tacit.data.labels import Labels
 from tacit.data.rows import Joined
+from tacit.io.container import ModelFileError, read, write
 from tacit.io.files import check_target
+from tacit.io.records import Record, plain
 from tacit.models.naive_bayes import ClassCounts, NaiveBayes, Params
 from tacit.numerics import Array
 
-__all__ = ["Best", "Checkpoint", "Keeper"]
+__all__ = ["RECORDS", "Best", "Checkpoint", "CheckpointFile"]
 
-# Parameters that do not change what a round finds.
-ASIDE = {
+# Parameters that do not change the result of a round.
+IGNORED_PARAMETERS = {
     *("callback", "checkpoint", "checkpoint_every", "max_iter", "n_jobs", "random_state"),
     *("resume", "verbose"),
 }
@@ -34,7 +37,7 @@ ASIDE = {
 
 @dataclass(frozen=True)
 class Best:
-    """The best start so far: what `tacit.em.Fit` says but for the params, which follow."""
+    """The best start so far: the fields of `tacit.em.Fit` from which the rest follows."""
 
     statistics: ClassCounts
     log_likelihood: float
@@ -44,20 +47,20 @@ class Best:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The state of a fit.
+    """The state of a fit: all that resuming needs besides data and parameters.
 
     Attributes
     ----------
     of : str
         A fingerprint of the data and the parameters.
     number : int
-        The start that is under way, from 1.
+        The current start, from 1.
     statistics, objectives
-        Where it is (see `tacit.em.Progress`).
+        Its progress (see `tacit.em.Progress`).
     finished : ndarray
-        The objectives of the starts before.
+        The final objectives of the starts before it.
     best : Best, optional
-        The best of them.
+        The best of those starts.
     keys : ndarray of shape (624,)
         The state of the random generator, and its `position`, `has_normal` and `normal`.
     """
@@ -74,13 +77,13 @@ class Checkpoint:
     normal: float
 
     def rng(self) -> np.random.RandomState:
-        """Return the random generator as it was."""
+        """Return the random generator in the saved state."""
         rng = np.random.RandomState()
         rng.set_state(("MT19937", self.keys, self.position, self.has_normal, self.normal))
         return rng
 
     def best_fit(self, model: NaiveBayes) -> em.Fit[Params, ClassCounts] | None:
-        """Return the best start before this one."""
+        """Return the best start before the current one, with its params."""
         if self.best is None:
             return None
         own, trace = self.best, self.best.trace.tolist()
@@ -88,14 +91,21 @@ class Checkpoint:
         return em.Fit(params, own.statistics, own.log_likelihood, trace[-1], trace, own.converged)
 
 
-class Keeper:
-    """Keeps the state of a fit in a file, at most every so many seconds.
+RECORDS: dict[str, Record] = {
+    **families.RECORDS,
+    "ClassCounts": plain(ClassCounts, dropped=("rounding",)),
+    "Checkpoint": plain(Checkpoint),
+    "Best": plain(Best),
+}
+
+
+class CheckpointFile:
+    """Writes the state of a fit to a file every `checkpoint_every` seconds, and reads it back.
 
     Parameters
     ----------
     estimator : EMEstimator
-        Whose parameters `checkpoint`, `checkpoint_every` and `resume` say where, how often, and
-        whether to go on from what is there.
+        Its parameters `checkpoint`, `checkpoint_every` and `resume` are used.
     X, labels, weight
         The data.
     """
@@ -106,36 +116,33 @@ class Keeper:
         self.found: Checkpoint | None = None
         if self.path is None:
             if estimator.resume:
-                raise ValueError("resume=True needs checkpoint=PATH, the file to go on from.")
+                raise ValueError("resume=True needs checkpoint=PATH, the file to resume from.")
             return
         check_target(self.path)
         self.of = _fingerprint(estimator, X, labels, weight)
         if self.path.exists():
             if not estimator.resume:
                 raise ValueError(
-                    f"{self.path} exists. Go on from it with resume=True (--resume), or remove it."
+                    f"{self.path} exists. Resume from it with resume=True (--resume), or remove it."
                 )
             self.found = self._read(self.path)
 
     def _read(self, path: Path) -> Checkpoint:
-        from tacit.io.container import ModelFileError, read
-        from tacit.modelfile.registry import RECORDS  # which knows all estimators
-
         try:
             found = read(path, RECORDS)
         except (ModelFileError, OSError, MemoryError):
             raise
-        except Exception as error:  # whatever trips over the contents, they are what is wrong
-            raise _unsound(path, error) from error
+        except Exception as error:  # any failure to decode means that the contents are damaged
+            raise _damaged(path, error) from error
         if not isinstance(found, Checkpoint) or found.of != self.of:
             raise ValueError(
-                f"{path} is of other data or other parameters, or no checkpoint. To go on, fit the "
-                "same; to begin anew, remove it."
+                f"{path} is of other data or other parameters, or no checkpoint. To resume, fit "
+                "the same; to begin anew, remove it."
             )
         return found
 
     def take_up(self, model: NaiveBayes, K: int, d: int) -> Checkpoint | None:
-        """Return the state to go on from, if there is any, after a close look."""
+        """Return the state to resume from, after validating it; None to begin anew."""
         found = self.found
         if found is not None:
             assert self.path is not None
@@ -145,7 +152,7 @@ class Keeper:
                     model.restore(found.best.statistics, K, d)
                 found.rng()
             except ValueError as error:
-                raise _unsound(self.path, error) from error
+                raise _damaged(self.path, error) from error
         return found
 
     def save(
@@ -156,12 +163,9 @@ class Keeper:
         best: em.Fit[Params, ClassCounts] | None,
         progress: em.Progress[ClassCounts],
     ) -> None:
-        """Write the state if it is time."""
+        """Write the state, if `checkpoint_every` seconds have passed."""
         if self.path is None or time.monotonic() - self.last < self.every:
             return
-        from tacit.io.container import write
-        from tacit.modelfile.registry import RECORDS
-
         _, keys, *rest = rng.get_state(legacy=True)
         kept = None
         if best is not None:
@@ -175,20 +179,18 @@ class Keeper:
         self.last = time.monotonic()
 
     def end(self) -> None:
-        """Remove the file: the fit is done."""
+        """Remove the file, as the fit is complete."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
 
 
-def _unsound(path: Path, error: Exception) -> Exception:
-    from tacit.io.container import ModelFileError
-
+def _damaged(path: Path, error: Exception) -> Exception:
     reason = " ".join(str(error)[:200].split()).rstrip(".")
     return ModelFileError(f"{path} is no sound checkpoint: {reason}. Remove it to begin anew.")
 
 
 def _fingerprint(estimator: Any, X: Any, labels: Labels, weight: Array) -> str:
-    """Return what tells data and parameters from others."""
+    """Return a hash of data and parameters, by which a checkpoint is matched to its fit."""
     digest = hashlib.blake2b(digest_size=16)
 
     def add(value: Any) -> None:
@@ -204,7 +206,7 @@ def _fingerprint(estimator: Any, X: Any, labels: Labels, weight: Array) -> str:
 
     add(type(estimator))
     for name, value in sorted(estimator.get_params(deep=False).items()):
-        if name not in ASIDE:
+        if name not in IGNORED_PARAMETERS:
             add(name)
             add(value)
     if not isinstance(estimator.random_state, np.random.RandomState):

@@ -1,4 +1,8 @@
-"""What the classifiers share: labels in, labels out."""
+"""Base classes of the classifiers: labels that may be missing, priors, batches, prior shift.
+
+`Classifier` encodes labels and chooses the weight of unlabelled rows; the fit itself is `base`'s.
+Classes that are mixtures are in `components`, the public classes in `classifiers`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length
@@ -26,9 +31,9 @@ from tacit.selection.stacking import adapted_shares
 
 __all__ = ["Classifier", "DiscreteClassifier", "NormalClassifier", "Scores"]
 
-# Weights of rows without a label that "auto" tries.
+# Candidate weights of unlabelled rows for unlabeled_weight="auto".
 WEIGHTS = (0.0, 0.1, 1.0)
-# Attributes that describe the rounds and the training rows of one fit.
+# Attributes of one fit, which partial_fit invalidates.
 FIT_ONLY = [
     *("trace_", "lower_bounds_", "objective_", "log_likelihood_", "n_iter_", "converged_"),
     *("start_objectives_", "n_best_starts_", "label_distributions_", "transduction_"),
@@ -37,21 +42,21 @@ FIT_ONLY = [
 
 
 class Scores(ClassifierMixin):
-    """A classifier whose score knows that labels may be missing."""
+    """Adds `score`, the accuracy on the rows that have a label."""
 
     missing_label: Any
 
     @abstractmethod
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most probable class of each row."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy: of the rows whose label is known, the share that `predict` finds.
+        """Return the accuracy of `predict` on the labelled rows.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, d)
-            The rows; NaN is a missing cell.
+            The rows; NaN is a missing value.
         y : array-like of shape (n,)
             The labels. Rows whose label is missing do not count.
         sample_weight : array-like of shape (n,), default=None
@@ -74,7 +79,7 @@ class Scores(ClassifierMixin):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Classifier(Scores, EMEstimator):
-    """Base of the classifiers: labels in, labels out."""
+    """Base of the classifiers: fits to labels of which some may be missing."""
 
     classes: Any = None
     missing_label: Any = None
@@ -93,9 +98,9 @@ class Classifier(Scores, EMEstimator):
 
     @abstractmethod
     def _given_prior(self, K: int) -> Array | None:
-        """Return the class prior if it is not to be estimated."""
+        """Return the class prior if it is given, None if it is to be estimated."""
 
-    def _checked_prior(self, labels: Labels) -> Array | None:
+    def _check_prior(self, labels: Labels) -> Array | None:
         prior = self._given_prior(len(labels.classes))
         if prior is None:
             return None
@@ -129,7 +134,7 @@ class Classifier(Scores, EMEstimator):
         if y is None:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
-                "is None. To find groups without labels, use a mixture."
+                "is None. To find clusters without labels, use a mixture."
             )
         X = self._check_features(X, reset)
         labels = encode(y, classes, self.missing_label)
@@ -141,16 +146,16 @@ class Classifier(Scores, EMEstimator):
         return X, labels, weight
 
     def _settled(self, X: Any, labels: Labels, weight: Array, first: bool) -> tuple[Any, float]:
-        """Return the rows as they are to be seen, and the weight of one without a label."""
+        """Return the rows as the model takes them, and the weight of an unlabelled row."""
         if self.unlabeled_weight != "auto":
             return X, float(self.unlabeled_weight)
         if not first:  # a further batch
             return X, self.unlabeled_help_.weight
-        self.unlabeled_help_: UnlabeledHelp = self._helped(X, labels, weight)
+        self.unlabeled_help_: UnlabeledHelp = self._measure_unlabeled_help(X, labels, weight)
         return X, self.unlabeled_help_.weight
 
-    def _helped(self, X: Any, labels: Labels, weight: Array) -> UnlabeledHelp:
-        """Return whether rows without a label help, by hidden labels."""
+    def _measure_unlabeled_help(self, X: Any, labels: Labels, weight: Array) -> UnlabeledHelp:
+        """Return which weight of unlabelled rows predicts held-out labels best, and how well."""
         tried: list[Weighed] = []
         for given in WEIGHTS if labels.unknown.any() else ():
             model = alone(self, labels).set_params(unlabeled_weight=given, warm_start=False)
@@ -172,7 +177,7 @@ class Classifier(Scores, EMEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, d)
-            The rows; NaN is a missing cell.
+            The rows; NaN is a missing value.
         y : array-like of shape (n,) or (n, K)
             The labels, missing ones as NaN, None, NA or `missing_label`. With two dimensions,
             evidence: y[i, k] >= 0 says how well row i goes with class k (columns as `classes`,
@@ -191,7 +196,7 @@ class Classifier(Scores, EMEstimator):
                 "No row has both a label and a weight: label some rows, or set unlabeled_weight "
                 "above 0."
             )
-        prior = self._checked_prior(labels)
+        prior = self._check_prior(labels)
         self.classes_ = labels.classes
         self._named_classes = labels.classes if self.classes is None else self.classes
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
@@ -206,7 +211,7 @@ class Classifier(Scores, EMEstimator):
     def _spread(
         self, X: Any, labels: Labels, weight: Array, prior: Array | None
     ) -> tuple[Labels, Array | None, Any]:
-        """Return labels and prior of what EM is to find, and where it begins."""
+        """Return labels, class prior and start for EM; components expand them."""
         return labels, prior, self.init
 
     def _check_batches(self) -> None:
@@ -214,15 +219,15 @@ class Classifier(Scores, EMEstimator):
 
     @fit_context
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Add a batch of rows: labelled ones by their counts, others by their expected counts.
+        """Update the model with a batch: labelled rows by their counts, others by expected counts.
 
-        The labelled rows of a batch are added first; what is expected of the others follows from
-        the parameters then.
+        The labelled rows of a batch are added first; the expected counts of the others are taken
+        under the parameters after that.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, d)
-            The rows; NaN is a missing cell.
+            The rows; NaN is a missing value.
         y : array-like of shape (n,) or (n, K)
             The labels, as in `fit`.
         classes : array-like, default=None
@@ -247,7 +252,7 @@ class Classifier(Scores, EMEstimator):
                 )
             named = named if named is not None else self._named_classes
         checked, labels, weight = self._check(X, y, sample_weight, named, reset=first)
-        prior = self._checked_prior(labels)
+        prior = self._check_prior(labels)
         if first:
             every = np.ones(len(weight))
             family, counts = self._bound(checked, every, len(labels.classes)), None
@@ -259,7 +264,7 @@ class Classifier(Scores, EMEstimator):
         rows = Rows(family.encode(checked), None, weight)
         if counts is not None:
             now = model.maximize(counts)
-        elif weight[~labels.unknown].any():  # what labels and evidence say, for a start
+        elif weight[~labels.unknown].any():  # start from labels and evidence
             evidence = np.exp(labels.log_evidence()) * ~labels.unknown[:, None]
             now = model.start(rows, evidence / np.maximum(evidence.sum(axis=1, keepdims=True), 1.0))
         else:
@@ -277,17 +282,17 @@ class Classifier(Scores, EMEstimator):
         self.classes_, self._named_classes = labels.classes, named
         self._fitted_on = labels.classes.tolist(), checked.shape[1]
         self._set(self._attributes(model, model.maximize(counts), counts))
-        for name in FIT_ONLY:  # what a fit before left is no longer true
+        for name in FIT_ONLY:  # of an earlier fit
             self.__dict__.pop(name, None)
         return self
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most probable class of each row.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, d)
-            The rows; NaN is a missing cell.
+            The rows; NaN is a missing value.
 
         Returns
         -------
@@ -302,7 +307,7 @@ class Classifier(Scores, EMEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, d)
-            The rows; NaN is a missing cell.
+            The rows; NaN is a missing value.
 
         Returns
         -------
@@ -311,20 +316,20 @@ class Classifier(Scores, EMEstimator):
         return self._look(X, "log_posterior")[0]
 
     def adapt_prior(self, X: Any) -> Self:
-        """Return a copy for rows whose classes have other shares than those of the fit.
+        """Return a copy whose class prior is adapted to new rows (prior shift).
 
-        The shares are found by EM on them alone (Saerens, Latinne and Decaestecker 2002); features
-        keep the distributions that they have in each class.
+        The prior is estimated by EM on the new rows (Saerens, Latinne and Decaestecker 2002); the
+        distributions of features in each class stay.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, d)
-            New rows, without labels; NaN is a missing cell.
+            New rows, without labels; NaN is a missing value.
 
         Returns
         -------
         classifier
-            With these shares as the class prior.
+            With the estimated class prior.
 
         Examples
         --------
@@ -344,11 +349,11 @@ class Classifier(Scores, EMEstimator):
         return other
 
     def _shares_behind(self, prior: Array) -> Array:
-        """Return the shares of the classes that are part of p(y | x)."""
+        """Return the class prior that is part of p(y | x)."""
         return prior
 
-    def sample(self, n_samples: int = 1) -> tuple[Any, Any]:
-        """Draw rows and labels that look like the data.
+    def sample(self, n_samples: int = 1) -> tuple[Any, npt.NDArray[Any]]:
+        """Draw rows and labels from the model.
 
         Parameters
         ----------
@@ -360,7 +365,7 @@ class Classifier(Scores, EMEstimator):
         X : ndarray of shape (n_samples, d); for tables a dict of lists
         y : ndarray of shape (n_samples,)
         """
-        X, drawn = self._draw(n_samples)
+        X, drawn = self._sample_rows(n_samples)
         return X, self.classes_[drawn // (len(self._params.class_log_prior) // len(self.classes_))]
 
 
@@ -377,7 +382,7 @@ class DiscreteClassifier(Classifier):
     }
 
     def __sklearn_tags__(self) -> Any:
-        """Describe the estimator to scikit-learn; its own of this kind score as poorly on blobs."""
+        """Describe the estimator to scikit-learn, whose discrete ones score poorly on blobs too."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags

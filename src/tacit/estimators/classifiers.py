@@ -1,4 +1,8 @@
-"""Naive Bayes classifiers as scikit-learn has them, whose `y` may have missing entries."""
+"""The public naive Bayes classifiers: scikit-learn's, with `y` that may have missing entries.
+
+Each joins `ComponentClassifier` with a prior and a feature type; the fit is in `base`, the families
+in `tacit.families`.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +15,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from tacit import em
 from tacit.estimators.classifier import DiscreteClassifier, NormalClassifier
 from tacit.estimators.components import ComponentClassifier
-from tacit.estimators.counterparts import HasCounterpart
 from tacit.estimators.feature_types import (
-    BernoulliKind,
-    CategoricalKind,
-    GaussianKind,
-    MixedKind,
-    MultinomialKind,
+    BernoulliFeatures,
+    CategoricalFeatures,
+    GaussianFeatures,
+    MixedFeatures,
+    MultinomialFeatures,
     normal_family,
 )
+from tacit.estimators.sklearn_export import SklearnExport
 from tacit.families import Family, Multinomial
 from tacit.models.naive_bayes import Params
 from tacit.models.split import Split
@@ -33,14 +37,14 @@ __all__ = [
     "MultinomialNB",
 ]
 
-# Rounds with short rows, and the nats a row still to come that end them.
+# Tempered rounds at most, and the expected rise in nats a row below which they end.
 WARM_UP = 8
 WARM_UP_TOL = 1e-2
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BernoulliNB(HasCounterpart, ComponentClassifier, DiscreteClassifier, BernoulliKind):
-    """Naive Bayes for features that are there or not; absence counts too.
+class BernoulliNB(SklearnExport, ComponentClassifier, DiscreteClassifier, BernoulliFeatures):
+    """Naive Bayes for binary features, absent ones included.
 
     %(drop_in)s
 
@@ -76,7 +80,7 @@ class BernoulliNB(HasCounterpart, ComponentClassifier, DiscreteClassifier, Berno
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CategoricalNB(HasCounterpart, ComponentClassifier, DiscreteClassifier, CategoricalKind):
+class CategoricalNB(SklearnExport, ComponentClassifier, DiscreteClassifier, CategoricalFeatures):
     """Naive Bayes for features that are one of several categories, coded 0, 1, 2, ...
 
     %(drop_in)s
@@ -115,7 +119,7 @@ class CategoricalNB(HasCounterpart, ComponentClassifier, DiscreteClassifier, Cat
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MultinomialNB(HasCounterpart, ComponentClassifier, DiscreteClassifier, MultinomialKind):
+class MultinomialNB(SklearnExport, ComponentClassifier, DiscreteClassifier, MultinomialFeatures):
     """Naive Bayes for counts, such as those of the words of a text.
 
     %(drop_in)s
@@ -123,19 +127,19 @@ class MultinomialNB(HasCounterpart, ComponentClassifier, DiscreteClassifier, Mul
     Parameters
     ----------
     alpha : float, array of shape (d,), "auto" or "background", default=1.0
-        Smoothing: added to the count of each word. 0 is maximum likelihood. "auto" adds to each
-        class a fifth of the words that a class has on average, spread evenly over the vocabulary;
-        "background" spreads half of it as words occur in all rows. Neither depends on how long
-        rows are, or what rows without a label weigh; a first model, from labelled rows alone, is
-        smoothed by their words alone.
+        Smoothing: added to the count of each word. 0 is maximum likelihood. "auto" adds
+        pseudo-counts of a fifth of the average number of words in a class, spread evenly over the
+        vocabulary; "background" spreads half of them as words are distributed in all rows. Neither
+        depends on the length of rows or the weight of unlabelled ones; the supervised start is
+        smoothed relative to the labelled words alone.
     %(force_alpha)s
     %(prior_parameters)s
     %(label_parameters)s
     %(component_parameters)s
     tempering : float, default=1.0
-        Below 1, EM begins with up to 8 rounds in which rows count for this part of their length and
-        the classes are held to similar sizes: labels then reach further before rows are sure of
-        their class. Those rounds are not in `trace_`.
+        Below 1, EM begins with up to 8 rounds in which the log-likelihood of a row is multiplied by
+        this and the class prior is held near uniform, so that posteriors stay soft at first
+        (deterministic annealing). Those rounds are not in `trace_`.
     %(em_parameters)s
 
     Attributes
@@ -187,7 +191,7 @@ class MultinomialNB(HasCounterpart, ComponentClassifier, DiscreteClassifier, Mul
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GaussianNB(HasCounterpart, ComponentClassifier, NormalClassifier, GaussianKind):
+class GaussianNB(SklearnExport, ComponentClassifier, NormalClassifier, GaussianFeatures):
     """Naive Bayes for numbers: a mean and a variance for each feature and class.
 
     %(drop_in)s
@@ -288,14 +292,14 @@ class GaussianDiscriminant(ComponentClassifier, NormalClassifier):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MixedNB(ComponentClassifier, DiscreteClassifier, MixedKind):
-    """Naive Bayes for columns of different kinds: counts, categories and numbers side by side.
+class MixedNB(ComponentClassifier, DiscreteClassifier, MixedFeatures):
+    """Naive Bayes for columns of different feature types: counts, categories and numbers.
 
     Parameters
     ----------
     parts : list of (name, classifier or family, columns)
-        What each group of columns is. Of a classifier only its family counts (alpha, binarize,
-        var_smoothing, ...); the class prior and EM are settled here. Columns are a name, a
+        The distribution of each set of columns. Of a classifier only its family is used (alpha,
+        binarize, var_smoothing, ...); the class prior and EM are set here. Columns are a name, a
         number, a list of them, a slice or a mask. Columns in no part are left out.
     %(prior_parameters)s
     %(label_parameters)s

@@ -1,8 +1,8 @@
-"""Classes that are several topics in one: each is a mixture of components, found by EM.
+"""Classifiers whose classes are mixtures of M components each, estimated by EM.
 
-A label says of which class a row is, and leaves open of which of its components: it is evidence for
-all of them alike. So a model with M components a class is a model of K M classes, of which M at a
-time have one name.
+A label gives the class of a row and leaves its component open: it is equal evidence for all
+components of the class. So this is a model of K M classes, M of which share a name. Everything else
+is `classifier`'s.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from tacit.selection.cross_validation import alone
 
 __all__ = ["MOST_PARTS", "ComponentClassifier", "joined"]
 
-# Components that "auto" tries at most.
+# The largest number of components that "auto" tries.
 MOST_PARTS = 5
 
 
 def joined(table: Array, components: int, wanted: kernels.Wanted = "joint") -> Array:
-    """Return what is said of classes, from what is said of components, of shape (n, K M).
+    """Return the scores of classes, shape (n, K), from those of components, (n, K M).
 
     Examples
     --------
@@ -48,7 +48,7 @@ def joined(table: Array, components: int, wanted: kernels.Wanted = "joint") -> A
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ComponentClassifier(Classifier):
-    """A classifier whose classes may have several components."""
+    """Base of classifiers whose classes may have several components."""
 
     components_per_class: Any = 1
 
@@ -68,17 +68,17 @@ class ComponentClassifier(Classifier):
         evidence = np.repeat(labels.log_evidence(), M, axis=1)
         parts = Labels(numbers, np.full(len(weight), -1), evidence)
         given = None if prior is None else np.repeat(prior / M, M)
-        return parts, given, self._split(X, labels, weight)
+        return parts, given, self._component_start(X, labels, weight)
 
     def _distributions(
         self, labels: Labels, others: Rows, which: npt.NDArray[np.intp] | None
     ) -> Array:
         found = joined(super()._distributions(labels, others, which), self._parts, "posterior")
-        # What is known is known exactly, whatever the rounding of a sum.
+        # The posterior of a known label is exactly 1, whatever the rounding of a sum.
         return found if self._parts == 1 else ratio(found, found.sum(axis=1, keepdims=True), 0.0)
 
     def _found(self, X: Any, labels: Labels, weight: Array) -> int:
-        """Return the number of components under which hidden labels are most probable."""
+        """Return the number of components under which held-out labels are most probable."""
         best: Weighed | None = None
         for M in range(1, MOST_PARTS + 1):
             model = self._whole(labels).set_params(components_per_class=M)
@@ -88,17 +88,17 @@ class ComponentClassifier(Classifier):
             best = found
         return MOST_PARTS
 
-    def _split(
+    def _component_start(
         self, X: Any, labels: Labels, weight: Array
     ) -> Callable[[Any, int, np.random.RandomState], Array]:
-        """Return a start: each class, as the model of one component finds it, is cut in parts."""
+        """Return a start for EM: each class of the one-component model, split into M components."""
         if (labels.codes >= 0).all():
             posterior: Array = np.eye(len(labels.classes)).take(labels.codes, axis=0)
         else:
             whole = self._whole(labels)
             try:
                 posterior = whole.fit(X, labels.known, sample_weight=weight).label_distributions_
-            except KeyboardInterrupt:  # what the copy has found is of no use to anybody
+            except KeyboardInterrupt:  # without the message about the copy's parameters
                 raise KeyboardInterrupt from None
 
         def start(rows: Any, parts: int, rng: np.random.RandomState) -> Array:
@@ -107,7 +107,7 @@ class ComponentClassifier(Classifier):
         return start
 
     def _whole(self, labels: Labels) -> Any:
-        """Return a copy in which a class has one component; weights are those of rows already."""
+        """Return an unfitted copy with one component a class, for rows weighted already."""
         return alone(self, labels).set_params(components_per_class=1, unlabeled_weight=1.0)
 
     def _look(self, X: Any, wanted: kernels.Wanted) -> tuple[Array, Array]:

@@ -1,4 +1,7 @@
-"""What the docstrings of several estimators say alike, by the name that stands in them."""
+"""Sections that several docstrings share, by the name of their placeholder, %(name)s.
+
+`EMEstimator` fills them in when a class is defined; nothing here is code.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,9 @@ SHARED = {
         Whether a row counts for each class by its probability, or for its most probable class
         alone. With "hard", `objective_` is the classification log-likelihood + log prior.
     class_alpha : float, default=0.0
-        Smoothing of the class shares: (count + class_alpha) / (n + K class_alpha).
+        Smoothing of the class prior: (count + class_alpha) / (n + K class_alpha).
     warm_start : bool, default=False
-        Whether `fit` starts from the parameters of the fit before.
+        Whether `fit` starts from the parameters of the previous fit.
     n_jobs : int, default=None
         Number of threads; None and -1 are one for each core. The bits of the result do not
         depend on it.
@@ -34,22 +37,22 @@ SHARED = {
     callback : callable, default=None
         Called after each round as ``callback(round, objective, seconds)``; True ends the rounds.
     checkpoint : path, default=None
-        A file for the state of the fit, so that one that was killed can be taken up; it is removed
-        when the fit is done. (Ctrl-C keeps the best parameters so far in the estimator.)
+        A file for the state of the fit, from which a killed fit can resume; it is removed when the
+        fit is complete. (Ctrl-C keeps the best parameters so far in the estimator.)
     checkpoint_every : float, default=60.0
-        How many seconds at least lie between two writings of it.
+        Least number of seconds between two writes of it.
     resume : bool, default=False
-        Whether to go on from what is in `checkpoint`, if it is there: the bits of the result are
-        those of a fit that was never interrupted.
+        Whether to resume from `checkpoint`, if it exists: the bits of the result are those of a fit
+        that was never interrupted.
 """,
     "em_attributes": """
     trace_ : ndarray of shape (n_iter_,)
         The objective after each round of the best start. It never falls; that is checked.
     lower_bounds_ : ndarray of shape (n_iter_,)
-        `trace_` for each unit of weight, in the unit of `tol`, as in scikit-learn's mixtures.
+        `trace_` divided by the total weight, in the unit of `tol`, as in scikit-learn's mixtures.
     objective_ : float
-        What EM raises: weighted log-likelihood of the data + log prior of the parameters (up to
-        a constant).
+        The objective of EM: weighted log-likelihood of the data + log prior of the parameters, up
+        to a constant.
     log_likelihood_ : float
         Its first part.
     n_iter_ : int
@@ -71,13 +74,13 @@ SHARED = {
     classes : array-like, default=None
         The class names, including ones that no label names; None: those in `y`.
     missing_label : scalar or list, default=None
-        A value of `y` (or several) that means: missing. NaN, None and pandas' NA always do.
+        A value of `y` (or several) that marks a missing label. NaN, None and pandas' NA always do.
 """,
     "label_attributes": """
     classes_ : ndarray of shape (K,)
         The class names, sorted.
     class_count_ : ndarray of shape (K,)
-        Weight of the rows of each class, those without label by their probabilities.
+        Weight of the rows of each class, unlabelled ones by their posterior.
     transduction_ : ndarray of shape (n,)
         The label of each training row: the given one, or the most probable.
     class_log_prior_ : ndarray of shape (K,)
@@ -85,17 +88,17 @@ SHARED = {
 """,
     "component_parameters": """
     components_per_class : int or "auto", default=1
-        Classes that are several topics in one: each is a mixture of so many components, and the
-        attributes of features and classes have a line for each of them, those of a class together.
-        "auto" takes more, up to 5, while that makes hidden labels clearly more probable. With more
-        than one, `init` is where the model of one component begins, whose classes are then cut.
+        Number of mixture components of each class. The attributes of features and classes then have
+        a row for each component, those of a class together. "auto" adds components, up to 5, while
+        held-out labels become clearly more probable. With more than one, `init` is the start of the
+        one-component model, whose classes are then split.
 """,
     "component_attributes": """
     components_per_class_ : int
         The number of components of each class.
 """,
     "drop_in": """
-    scikit-learn's class of this name, whose `y` may have missing entries: the rows without label
+    scikit-learn's class of this name, whose `y` may have missing entries: unlabelled rows
     take part by EM. With complete labels the numbers are the same.
 """,
     "prior_parameters": """
@@ -106,32 +109,32 @@ SHARED = {
 """,
     "category_parameters": """
     min_categories : int or array-like of shape (d,), default=None
-        Least number of categories of each feature; else as many as the data show.
+        Least number of categories of each feature; else as many as the data have.
     handle_unknown : {"missing", "error"}, default="missing"
-        What a category is, when predicting, that the training rows did not have.
+        How an unseen category is treated when predicting.
 """,
     "table_parameters": """
     kinds : dict, default=None
-        What columns are, where the rules should not decide: a name to "text", "category",
+        Types of columns, where the rules should not decide: from a name to "text", "category",
         "number", "yes/no" or "out" (left out).
     alpha : float, default=%(default_alpha)s
         Smoothing: added to the count of each category, yes and no. 0 is maximum likelihood.
     word_alpha : float, default=0.01
-        Smoothing: added to the count of each word. Words are many: with the few labels that tables
-        have, more of it would drown what the labels say.
+        Smoothing: added to the count of each word. It is small because there are many words
+        and few labels.
     var_smoothing : float, default=0.01
-        Part of the variance of a number that is added to its variance in each class. It is larger
-        than in `GaussianNB`: a class with a single labelled row has no variance of its own.
+        Fraction of the variance of a number that is added to its variance in each class: more than
+        in `GaussianNB`, as a class with a single labelled row has no variance.
     vectorizer : CountVectorizer, default=None
-        How words are counted: a :class:`tacit.text.CountVectorizer` whose settings are used for
+        Counts the words: a :class:`tacit.text.CountVectorizer` whose settings are used for
         each column of text; None for its defaults.
 """,
     "table_attributes": """
     columns_ : tuple of Column
-        What each column is taken for: its `name`, `kind`, a `note`, `categories`, `vectorizer`, and
+        The type of each column: its `name`, `kind`, a `note`, `categories`, `vectorizer`, and
         the `edges` of its bins.
     named_params_ : dict
-        The estimated parameters of each group of columns.
+        The estimated parameters of each set of columns.
 """,
     "force_alpha": """
     force_alpha : bool, default=True
@@ -147,7 +150,7 @@ SHARED = {
 """,
     "mixture_attributes": """
     weights_ : ndarray of shape (K,)
-        Share of each component.
+        Mixture weight of each component, p(y).
     lower_bound_ : float
         The last of `lower_bounds_`.
 """,
@@ -155,6 +158,6 @@ SHARED = {
 
 SHARED["label_parameters"] = f"""{SHARED["class_parameters"].rstrip()}
     unlabeled_weight : float or "auto", default=1.0
-        Weight of each row of whose label nothing is known; 0 leaves them out of the fit. "auto" is
-        0.1 or 1 if hidden labels are clearly more probable with them, else 0: `unlabeled_help_`.
+        Weight of each unlabelled row; 0 leaves them out of the fit. "auto" is 0.1 or 1 if held-out
+        labels are clearly more probable with them, else 0: `unlabeled_help_`.
 """

@@ -1,4 +1,8 @@
-"""Why a row has its label: what each word and each cell says, in log-odds that add up exactly."""
+"""Explanations: the log-odds that each word and each value contributes, which add up exactly.
+
+Shared by the classifiers of `tacit.text` and `tacit.frames`, which name the terms. Printing here is
+one explanation as text; reports are `tacit.report`'s.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +20,12 @@ from tacit.numerics import Array
 __all__ = ["Explanation", "Feature", "Term", "explanation", "place", "terms"]
 
 
-# Terms that a person is shown.
+# Terms that are printed; the others are summed.
 SHOWN = 30
 
 
 class Term(NamedTuple):
-    """What one cell, or one word of it, says."""
+    """Log-odds that one value, or one word of a text, contributes."""
 
     column: str
     value: str
@@ -30,7 +34,7 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a row is rather of one class than of another.
+    """Log-odds of one class against another, as a sum of the prior and a term per word or value.
 
     Attributes
     ----------
@@ -39,12 +43,12 @@ class Explanation:
     probability : float
         p(label | row).
     prior : float
-        The log-odds of the two before anything of the row is known.
+        The log-odds of the two classes before the row is seen: log p(label) - log p(against).
     terms : tuple of Term
-        What each cell and each word adds to them, the strongest first.
+        The log-odds that each value and each word adds, largest magnitude first.
     log_odds : float
-        log p(label | row) - log p(against | row): the prior and all terms, added up. (A row that is
-        impossible in both classes, which needs alpha = 0, leaves it to the prior.)
+        The total, log p(label | row) - log p(against | row): the prior plus all terms. (The prior
+        alone for a row that is impossible in both classes, which needs alpha = 0.)
     """
 
     label: Any
@@ -56,10 +60,10 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [f"{self.label} (probability {self.probability:.3g}) rather than {self.against}"]
-        rows = [("before", "", self.prior), *self.terms[:SHOWN]]
+        rows = [("prior", "", self.prior), *self.terms[:SHOWN]]
         left = [term.log_odds for term in self.terms[SHOWN:]]
         rows += [(f"{len(left)} others", "", sum(left))] if left else []
-        rows += [("together", "", self.log_odds)]
+        rows += [("total", "", self.log_odds)]
         width = max(len(f"{column} {value}") for column, value, _ in rows)
         return "\n".join(
             [*lines, *(f"  {f'{c} {v}':<{width}} {odds:+9.3f}" for c, v, odds in rows)]
@@ -67,7 +71,7 @@ class Explanation:
 
 
 def place(label: Any, names: list[Any]) -> int:
-    """Return which of the classes one is."""
+    """Return the index of a class; ValueError if there is no such class."""
     if label not in names:
         raise ValueError(f"There is no class {label!r}: expected one of {names}.")
     return names.index(label)
@@ -80,7 +84,9 @@ def explanation(
     label: Any = None,
     against: Any = None,
 ) -> Explanation:
-    """Return why a row is of a class: from log p(y), and columns, values and their log p(. | y).
+    """Return the explanation of a row from log p(y) and (column, value, log p(value | y)) terms.
+
+    Without `label` it is about the most probable class, without `against` about the next one.
 
     Examples
     --------
@@ -101,22 +107,22 @@ def explanation(
     found.sort(key=lambda term: -abs(term.log_odds))
     prior = _less(log_prior[k], log_prior[other])
     probability = float(np.exp(possible[k] - logsumexp(possible)))
-    together = prior + sum(term.log_odds for term in found)
-    if np.isneginf(joint[[k, other]]).all():  # impossible in both: it is left to the prior
-        together = prior
-    return Explanation(names[k], names[other], probability, prior, tuple(found), together)
+    total = prior + sum(term.log_odds for term in found)
+    if np.isneginf(joint[[k, other]]).all():  # impossible in both
+        total = prior
+    return Explanation(names[k], names[other], probability, prior, tuple(found), total)
 
 
 def _less(a: float, b: float) -> float:
-    """Return a - b, nothing where both are the same impossible thing."""
+    """Return a - b, and 0 where both are -inf."""
     return 0.0 if a == b else float(a - b)
 
 
 class Feature(NamedTuple):
-    """A word, category or number that marks a class.
+    """A word, category or number that is characteristic of a class.
 
-    `log_odds` is what it says for the class against all others; `strength` is its square times how
-    often a row of the class has it, so that what is common but says little comes late.
+    `log_odds` is for the class against all others; `strength` is its square times the frequency in
+    the class, so that common features of small log-odds come late.
     """
 
     column: str
@@ -126,10 +132,10 @@ class Feature(NamedTuple):
 
 
 def terms(family: Family, params: Any, block: Any) -> tuple[npt.NDArray[np.intp], Array]:
-    """Return the columns of one row that say something, and log p(cell | y) of each, (m, K).
+    """Return the observed columns of one row, and log p(value | y) of each, shape (m, K).
 
-    Families of independent features have the score of a row with one cell as the term of the cell;
-    sparse rows must be words, whose absence says nothing.
+    For families of independent features: the term of a value is the score of a row that has this
+    value alone. Sparse rows must be counts, whose zeros contribute nothing.
     """
     if sparse.issparse(block):
         block = sparse.csr_array(block)

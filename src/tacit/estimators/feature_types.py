@@ -1,7 +1,7 @@
-"""The kinds of features: what classifiers and mixtures of one family have in common.
+"""Feature types: what classifiers and mixtures of one family have in common.
 
-Each class here adds a family's parameters and attributes to an estimator; it is no estimator
-itself.
+Each mixin adds a family's parameters and fitted attributes to `EMEstimator`. None is an estimator
+by itself, and the mathematics of the families is in `tacit.families`.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from tacit.families import (
     Multinomial,
 )
 from tacit.families.mixed import Part
-from tacit.messages import did_you_mean
+from tacit.io.suggestions import did_you_mean
 from tacit.models.naive_bayes import ClassCounts, NaiveBayes, Params
 from tacit.numerics import Array, ratio
 
 __all__ = [
-    "BernoulliKind",
-    "CategoricalKind",
-    "GaussianKind",
-    "MixedKind",
-    "MultinomialKind",
-    "SmoothedKind",
+    "BernoulliFeatures",
+    "CategoricalFeatures",
+    "GaussianFeatures",
+    "MixedFeatures",
+    "MultinomialFeatures",
+    "SmoothedFeatures",
     "normal_family",
 ]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SmoothedKind(EMEstimator):
-    """Features whose probabilities are ratios of counts."""
+class SmoothedFeatures(EMEstimator):
+    """Features whose probabilities are smoothed ratios of counts (S11)."""
 
     alpha: Any = 1.0
     force_alpha: bool = True
@@ -58,7 +58,7 @@ class SmoothedKind(EMEstimator):
     }
 
     def _alpha(self) -> Any:
-        """Return alpha, kept off zero unless `force_alpha`."""
+        """Return alpha, at least 1e-10 unless `force_alpha`."""
         least = 1e-10
         if self.force_alpha or np.min(self.alpha) >= least:
             return self.alpha
@@ -72,8 +72,8 @@ class SmoothedKind(EMEstimator):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SparseKind(SmoothedKind):
-    """Features that may be sparse; the kernels of sparse rows do without BLAS."""
+class SparseFeatures(SmoothedFeatures):
+    """Features that may be sparse; the kernels of sparse rows use no BLAS."""
 
     def _accepts_sparse(self) -> bool:
         return True
@@ -83,8 +83,8 @@ class SparseKind(SmoothedKind):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BernoulliKind(SparseKind):
-    """Features that are there or not."""
+class BernoulliFeatures(SparseFeatures):
+    """Binary features."""
 
     binarize: float | None = 0.0
 
@@ -99,13 +99,13 @@ class BernoulliKind(SparseKind):
         return {"feature_count_": statistics.ones, "feature_log_prob_": params.log_p}
 
 
-# With alpha "auto", what is added to the words of a class is this part of an average class's words.
+# With alpha "auto", the pseudo-counts of a class are this fraction of an average class's words.
 RELATIVE = 0.2
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MultinomialKind(SparseKind):
-    """Counts of words."""
+class MultinomialFeatures(SparseFeatures):
+    """Counts, such as those of words."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "alpha": [
@@ -121,20 +121,20 @@ class MultinomialKind(SparseKind):
     def _alpha(self) -> Any:
         if not isinstance(self.alpha, str):
             return super()._alpha()
-        # A batch more, or a warm start: smoothing is that of the first.
+        # In further batches and warm starts, smoothing stays that of the first fit.
         return cast(Multinomial, self._model.family).alpha if hasattr(self, "_model") else 1.0
 
     def _bound(self, X: Any, weight: Array, K: int) -> Family:
         if not isinstance(self.alpha, str):
             return super()._bound(X, weight, K)
         words = _column_sums(X, weight)
-        share = np.full(len(words), 1.0 / len(words))
+        prior = np.full(len(words), 1.0 / len(words))
         if self.alpha == "background":
-            share = (share + ratio(words, words.sum(), share)) / 2
-        return Multinomial(RELATIVE * float(words.sum()) / K * share).bind(X)
+            prior = (prior + ratio(words, words.sum(), prior)) / 2
+        return Multinomial(RELATIVE * float(words.sum()) / K * prior).bind(X)
 
     def _first(self, model: NaiveBayes, known: ClassCounts) -> Params:
-        """Smooth by a part of the words that have a label, not of all words."""
+        """Return the supervised estimate, smoothed by a fraction of the labelled words alone."""
         if not isinstance(self.alpha, str):
             return super()._first(model, known)
         family, totals = cast(Multinomial, model.family), known.features.totals
@@ -153,13 +153,13 @@ class MultinomialKind(SparseKind):
 
 
 def _column_sums(X: Any, weight: Array) -> Array:
-    """Return the sum of each column, rows times their weights; missing cells are nothing."""
+    """Return the weighted sum of each column; missing values count as 0."""
     return np.asarray(X.T @ weight if sparse.issparse(X) else weight @ np.nan_to_num(X))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CategoricalKind(SmoothedKind):
-    """Features that are one of several categories."""
+class CategoricalFeatures(SmoothedFeatures):
+    """Categorical features."""
 
     min_categories: Any = None
     handle_unknown: str = "missing"
@@ -188,15 +188,15 @@ class CategoricalKind(SmoothedKind):
 
 
 def normal_family(covariance: str, **settings: Any) -> Family:
-    """Return the family of normal distributions with this kind of covariance."""
+    """Return the normal family of a covariance type: "diag", "tied" or "full"."""
     if covariance == "diag":
         return Gaussian(**settings)
     return Discriminant(**settings, tied=covariance == "tied")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GaussianKind(EMEstimator):
-    """Numbers, independent within a class."""
+class GaussianFeatures(EMEstimator):
+    """Normal features, independent within a class."""
 
     var_smoothing: float = 1e-9
 
@@ -212,8 +212,8 @@ class GaussianKind(EMEstimator):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MixedKind(_BaseComposition, EMEstimator):
-    """Columns of different kinds."""
+class MixedFeatures(_BaseComposition, EMEstimator):
+    """Columns of different feature types."""
 
     parts: Sequence[tuple[str, Any, Any]] = field(default=(), kw_only=False)
 
@@ -279,7 +279,9 @@ class MixedKind(_BaseComposition, EMEstimator):
             name, model, columns = entry
             if not isinstance(name, str):
                 raise TypeError(f"The name of a part must be text, not {name!r}.")
-            if not isinstance(model, EMEstimator | Family) or isinstance(model, MixedKind | Mixed):
+            if not isinstance(model, EMEstimator | Family) or isinstance(
+                model, MixedFeatures | Mixed
+            ):
                 raise TypeError(
                     f"Part {name!r} is {model!r}: expected one of tacit's classifiers, mixtures or "
                     "families, and no mixed one."
@@ -307,7 +309,7 @@ class MixedKind(_BaseComposition, EMEstimator):
 
 
 def _columns(columns: Any, d: int, names: Any) -> npt.NDArray[np.intp]:
-    """Return the numbers of columns given by name, number, slice or mask."""
+    """Return the indices of columns that are given by name, number, slice or mask."""
     wanted: Any = [columns] if isinstance(columns, str) else columns
     if not isinstance(wanted, slice | int | np.integer) or isinstance(wanted, bool):
         wanted = list(wanted) if hasattr(wanted, "__iter__") else [wanted]

@@ -1,4 +1,8 @@
-"""What the mixtures share: rows in, components out."""
+"""Base class of the mixtures: unlabelled rows, components, information criteria.
+
+A mixture is the same model as a classifier, fitted without labels; the public classes are in
+`mixtures`.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +27,16 @@ __all__ = ["Mixture"]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Mixture(DensityMixin, EMEstimator):
-    """Base of the mixtures: rows in, components out."""
+    """Base of the mixtures: fits K components to unlabelled rows."""
 
     n_components: int = field(default=1, kw_only=False)
-    max_iter: int = 5000  # latent classes take many rounds, and each is quick
+    max_iter: int = 5000  # latent class models take many rounds, and each is quick
     n_init: int = 10
     init: Any = "random"
 
     _inits: ClassVar[dict[str, str]] = {
         "random": "each component halfway between all rows and a row drawn at random.",
-        "uniform": "every component alike, which is refused: EM could never tell them apart.",
+        "uniform": "all components equal, which is refused: EM would keep them equal.",
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -61,7 +65,7 @@ class Mixture(DensityMixin, EMEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
-            The rows; NaN is a missing cell.
+            The rows; NaN is a missing value.
         y : Ignored
             Not used.
         sample_weight : array-like of shape (n,), default=None
@@ -80,13 +84,13 @@ class Mixture(DensityMixin, EMEstimator):
         self.lower_bound_ = float(self.lower_bounds_[-1])
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Fit, and return the component of each row.
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> npt.NDArray[np.intp]:
+        """Fit, and return the most probable component of each row.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
-            The rows; NaN is a missing cell.
+            The rows; NaN is a missing value.
         y : Ignored
             Not used.
         sample_weight : array-like of shape (n,), default=None
@@ -96,7 +100,8 @@ class Mixture(DensityMixin, EMEstimator):
         -------
         ndarray of shape (n,)
         """
-        return self.fit(X, sample_weight=sample_weight).label_distributions_.argmax(axis=1)
+        p = self.fit(X, sample_weight=sample_weight).label_distributions_
+        return np.asarray(p.argmax(axis=1))
 
     def predict(self, X: Any) -> npt.NDArray[np.intp]:
         """Return the most probable component of each row.
@@ -104,7 +109,7 @@ class Mixture(DensityMixin, EMEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
-            The rows; NaN is a missing cell.
+            The rows; NaN is a missing value.
 
         Returns
         -------
@@ -118,7 +123,7 @@ class Mixture(DensityMixin, EMEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
-            The rows; NaN is a missing cell.
+            The rows; NaN is a missing value.
         y : Ignored
             Not used.
         sample_weight : array-like of shape (n,), default=None
@@ -128,11 +133,11 @@ class Mixture(DensityMixin, EMEstimator):
         -------
         float
         """
-        total, n = self._total(X, sample_weight)
+        total, n = self._log_likelihood(X, sample_weight)
         return total / n
 
-    def _total(self, X: Any, sample_weight: Any) -> tuple[float, float]:
-        """Return the log-likelihood of the rows and their weight."""
+    def _log_likelihood(self, X: Any, sample_weight: Any) -> tuple[float, float]:
+        """Return the weighted log-likelihood of the rows, and their total weight."""
         scores = self.score_samples(X)
         weight = check_weight(sample_weight, scores)
         return float(scores @ weight), float(weight.sum())
@@ -143,7 +148,7 @@ class Mixture(DensityMixin, EMEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
-            The rows; NaN is a missing cell.
+            The rows; NaN is a missing value.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows.
 
@@ -151,7 +156,7 @@ class Mixture(DensityMixin, EMEstimator):
         -------
         float
         """
-        total, _ = self._total(X, sample_weight)
+        total, _ = self._log_likelihood(X, sample_weight)
         return -2.0 * total + 2.0 * self.n_parameters()
 
     def bic(self, X: Any, sample_weight: Any = None) -> float:
@@ -160,7 +165,7 @@ class Mixture(DensityMixin, EMEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
-            The rows; NaN is a missing cell.
+            The rows; NaN is a missing value.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows.
 
@@ -168,7 +173,7 @@ class Mixture(DensityMixin, EMEstimator):
         -------
         float
         """
-        total, n = self._total(X, sample_weight)
+        total, n = self._log_likelihood(X, sample_weight)
         return float(-2.0 * total + self.n_parameters() * np.log(n))
 
     def icl(self, X: Any, sample_weight: Any = None) -> float:
@@ -177,7 +182,7 @@ class Mixture(DensityMixin, EMEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
-            The rows; NaN is a missing cell.
+            The rows; NaN is a missing value.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows.
 
@@ -190,7 +195,7 @@ class Mixture(DensityMixin, EMEstimator):
         return float(self.bic(X, sample_weight) + 2.0 * entropy @ weight)
 
     def sample(self, n_samples: int = 1) -> tuple[Any, npt.NDArray[np.intp]]:
-        """Draw rows that look like the data, and their components.
+        """Draw rows from the model, and the component of each.
 
         Parameters
         ----------
@@ -202,4 +207,4 @@ class Mixture(DensityMixin, EMEstimator):
         X : ndarray of shape (n_samples, d); for tables a dict of lists
         y : ndarray of shape (n_samples,)
         """
-        return self._draw(n_samples)
+        return self._sample_rows(n_samples)

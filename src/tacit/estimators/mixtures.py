@@ -1,4 +1,7 @@
-"""Mixtures: the same models without labels, for clustering and latent class analysis."""
+"""The public mixtures: clustering and latent class analysis, one class for each family.
+
+Each joins `Mixture` with a feature type; the fit is in `base`, the families in `tacit.families`.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,15 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from tacit.data.rows import Rows
-from tacit.estimators.counterparts import HasCounterpart
 from tacit.estimators.feature_types import (
-    BernoulliKind,
-    CategoricalKind,
-    MixedKind,
-    MultinomialKind,
+    BernoulliFeatures,
+    CategoricalFeatures,
+    MixedFeatures,
+    MultinomialFeatures,
     normal_family,
 )
 from tacit.estimators.mixture import Mixture
+from tacit.estimators.sklearn_export import SklearnExport
 from tacit.families import Family
 from tacit.families.discriminant import whiten
 from tacit.models.naive_bayes import NaiveBayes, Params
@@ -34,8 +37,8 @@ __all__ = [
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BernoulliMixture(Mixture, BernoulliKind):
-    """Mixture of independent yes/no features: latent class analysis of binary data.
+class BernoulliMixture(Mixture, BernoulliFeatures):
+    """Mixture of independent binary features: latent class analysis of binary data.
 
     Parameters
     ----------
@@ -71,7 +74,7 @@ class BernoulliMixture(Mixture, BernoulliKind):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CategoricalMixture(Mixture, CategoricalKind):
+class CategoricalMixture(Mixture, CategoricalFeatures):
     """Mixture of independent categories: latent class analysis.
 
     Parameters
@@ -107,7 +110,7 @@ class CategoricalMixture(Mixture, CategoricalKind):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MultinomialMixture(Mixture, MultinomialKind):
+class MultinomialMixture(Mixture, MultinomialFeatures):
     """Mixture of multinomials: clusters of texts by their word counts.
 
     Parameters
@@ -137,11 +140,11 @@ class MultinomialMixture(Mixture, MultinomialKind):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GaussianMixture(HasCounterpart, Mixture):
+class GaussianMixture(SklearnExport, Mixture):
     """Mixture of normal distributions.
 
     scikit-learn's class of this name for covariances "full", "tied" and "diag", with missing
-    cells and weights. `init` takes the place of its `init_params` (the default start is the same:
+    values and weights. `init` takes the place of its `init_params` (the default start is the same:
     k-means); `tol` is stricter and `max_iter` larger than there.
 
     Each value counts as known up to noise of variance `reg_covar`: `objective_` and
@@ -156,7 +159,7 @@ class GaussianMixture(HasCounterpart, Mixture):
     reg_covar : float, default=1e-6
         Added to the variances.
     weights_init, means_init, precisions_init : array-like, default=None
-        Parts of the start that are known, in the shape of `weights_`, `means_`, `precisions_`.
+        Given parts of the start, in the shape of `weights_`, `means_`, `precisions_`.
     %(em_parameters)s
 
     Attributes
@@ -263,15 +266,15 @@ def _check_init(values: Any, shape: tuple[int, ...], name: str) -> Array:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MixedMixture(Mixture, MixedKind):
-    """Mixture over columns of different kinds: counts, categories and numbers side by side.
+class MixedMixture(Mixture, MixedFeatures):
+    """Mixture over columns of different feature types: counts, categories and numbers.
 
     Parameters
     ----------
     parts : list of (name, mixture, classifier or family, columns)
-        What each group of columns is. Of an estimator only its family counts (alpha, binarize,
-        var_smoothing, ...); EM is settled here. Columns are a name, a number, a list of them, a
-        slice or a mask. Columns in no part are left out.
+        The distribution of each set of columns. Of an estimator only its family is used (alpha,
+        binarize, var_smoothing, ...); EM is set here. Columns are a name, a number, a list of
+        them, a slice or a mask. Columns in no part are left out.
     %(mixture_parameters)s
     %(em_parameters)s
 

@@ -1,4 +1,8 @@
-"""What a fitted model tells: p(x, y) and p(y | x) of new rows, and new rows of its own."""
+"""Prediction with a fitted model: p(x, y), p(y | x) and p(x) of new rows, and sampling.
+
+Shared by classifiers and mixtures; needs `_model` and `_params`, which `base` sets. Nothing is
+fitted here.
+"""
 
 from __future__ import annotations
 
@@ -13,33 +17,37 @@ from sklearn.utils.validation import check_is_fitted
 from tacit import kernels
 from tacit.data.rows import Rows
 from tacit.data.validation import check_numbers, check_shape
+from tacit.models.naive_bayes import ClassCounts, Params
 from tacit.numerics import Array
 
-__all__ = ["Fitted"]
+__all__ = ["PredictionMixin"]
 
 
-class Fitted:
-    """What estimators do once `tacit.estimators.base` has fitted them."""
+class PredictionMixin:
+    """Methods of a fitted estimator that only read its model and params."""
 
     n_jobs: int | None
     random_state: Any
-    _model: Any
-    _params: Any
-    _statistics: Any
+    _model: Any  # NaiveBayes, whose family depends on the estimator
+    _params: Params
+    _statistics: ClassCounts
 
     def _accepts_sparse(self) -> bool:
         return False
 
     def _needs_blas(self, X: Any) -> bool:
-        """Return whether BLAS has a part in what is done with rows X."""
+        """Return whether BLAS is used on rows X, so that its threads must be limited."""
         return True
 
     def _check_shape(self, X: Any, reset: bool) -> Any:
-        """Return X as an array or CSR matrix of the right width; its numbers are not looked at."""
+        """Return X as an array or CSR matrix of the right width; values are not validated."""
         return check_shape(self, X, reset, self._accepts_sparse())
 
     def _look(self, X: Any, wanted: kernels.Wanted) -> tuple[Array, Array]:
-        """Return what is wanted of new rows, and log p(x): at once, or chunk by chunk if dense."""
+        """Return log p(x, y), p(y | x) or log p(y | x), shape (n, K), and log p(x), shape (n,).
+
+        A kernel takes all rows at once where the family has one; else they go chunk by chunk.
+        """
         check_is_fitted(self)
         model, params = self._model, self._params
         blas = kernels.one_blas_thread(self._needs_blas(X))
@@ -56,12 +64,12 @@ class Fitted:
                     else tuple(map(np.concatenate, zip(*pieces, strict=True)))
                 )
             table, log_p = found
-            if wanted != "joint":  # what is impossible in every class leaves it to the prior
+            if wanted != "joint":  # rows that are impossible in every class get the prior
                 table[np.isneginf(log_p)] = prior if wanted == "log_posterior" else np.exp(prior)
         return table, log_p
 
     def _most_probable(self, X: Any) -> npt.NDArray[np.intp]:
-        """Return the class with the largest p(x, y), or where all are 0, p(y)."""
+        """Return the index of the class with the largest p(x, y), or p(y) where all are 0."""
         joint = self.predict_joint_log_proba(X)
         best = joint.argmax(axis=1)
         impossible = np.isneginf(joint[np.arange(len(best)), best])
@@ -75,7 +83,7 @@ class Fitted:
         Parameters
         ----------
         X : array-like of shape (n, d)
-            The rows; NaN is a missing cell.
+            The rows; NaN is a missing value.
 
         Returns
         -------
@@ -89,7 +97,7 @@ class Fitted:
         Parameters
         ----------
         X : array-like of shape (n, d)
-            The rows; NaN is a missing cell.
+            The rows; NaN is a missing value.
 
         Returns
         -------
@@ -101,12 +109,12 @@ class Fitted:
         """Return p(y | x) of each row and class.
 
         A row that is impossible under every class (which needs a probability of zero, thus
-        alpha = 0) gets the class shares.
+        alpha = 0) gets the class prior.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
-            The rows; NaN is a missing cell.
+            The rows; NaN is a missing value.
 
         Returns
         -------
@@ -114,7 +122,8 @@ class Fitted:
         """
         return self._look(X, "posterior")[0]
 
-    def _draw(self, n_samples: int) -> tuple[Any, npt.NDArray[np.intp]]:
+    def _sample_rows(self, n_samples: int) -> tuple[Any, npt.NDArray[np.intp]]:
+        """Return rows drawn from the model, and the index of the class of each."""
         check_is_fitted(self)
         if index(n_samples) < 1:
             raise ValueError(f"Invalid value for 'n_samples': {n_samples}. It must be at least 1.")
@@ -127,7 +136,7 @@ class Fitted:
     def _as_rows(
         self, drawn: Array, labels: npt.NDArray[np.intp], rng: np.random.RandomState
     ) -> Any:
-        """Return drawn numbers in the form that rows have for the user."""
+        """Return sampled numbers in the user's form of rows."""
         return drawn
 
     def n_parameters(self) -> int:

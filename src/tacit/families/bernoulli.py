@@ -18,9 +18,10 @@ from tacit.data.sparse import SparseRows, by_column, sparse_rows
 from tacit.em import Sums
 from tacit.families.base import Expected, check_array, check_is, check_shares
 from tacit.families.linear import Linear, Logs, Ratios, Smoothing
+from tacit.io.records import plain
 from tacit.numerics import SINGLE_FROM, Array, column_sums, dot, expected_log, log, ratio, times
 
-__all__ = ["Bernoulli"]
+__all__ = ["RECORDS", "Bernoulli"]
 
 # Rows of more columns than this are hardly ever equal.
 MOST_BITS = 64
@@ -313,3 +314,7 @@ def _check_binary(X: Any) -> Any:
         f"With binarize=None the features must be 0 and 1, or -1 and +1. Found {values[:5]}"
         f"{' ...' if len(values) > 5 else ''}: set binarize=0.0 to take positive values as 1."
     )
+
+
+# As files name them.
+RECORDS = {"Bernoulli": plain(Bernoulli), "BernoulliCounts": plain(Counts)}

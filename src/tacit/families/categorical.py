@@ -23,9 +23,10 @@ from tacit.families.base import (
     check_shares,
     is_labelled,
 )
+from tacit.io.records import plain
 from tacit.numerics import SINGLE_FROM, Array, expected_log, log, ratio
 
-__all__ = ["Categorical"]
+__all__ = ["RECORDS", "Categorical"]
 
 # The largest code of a category: each takes a line in a table, so more is a mistake.
 MOST = 10_000_000
@@ -313,3 +314,7 @@ def _check_codes(X: Any, warn: bool = False) -> npt.NDArray[np.int64]:
             stacklevel=2,
         )
     return codes
+
+
+# As files name them.
+RECORDS = {"Categorical": plain(Categorical, later=("beside",)), "CategoricalCounts": plain(Counts)}

@@ -12,9 +12,10 @@ from scipy import sparse
 from tacit.data.dense import DenseRows
 from tacit.families.base import check_array, check_is
 from tacit.families.gaussian import EPS, LARGEST, LEAST, Centred, Normal, by_class
+from tacit.io.records import plain
 from tacit.numerics import Array, ratio
 
-__all__ = ["Discriminant", "whiten"]
+__all__ = ["RECORDS", "Discriminant", "whiten"]
 
 LOG_2_PI = float(np.log(2.0 * np.pi))
 SINGULAR = (
@@ -259,3 +260,7 @@ def conditional(covariance: Array, mask: npt.NDArray[np.bool_]) -> tuple[Array, 
         covariance[:, ~mask][:, :, ~mask] - half @ np.swapaxes(half, 1, 2)
     ).reshape(len(covariance), -1)
     return fill, around
+
+
+# As files name them.
+RECORDS = {"Discriminant": plain(Discriminant), "DiscriminantMoments": plain(Moments)}

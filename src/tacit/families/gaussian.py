@@ -16,9 +16,10 @@ from tacit.data.dense import DenseRows, dense_rows
 from tacit.data.rows import Rows
 from tacit.em import Sums
 from tacit.families.base import Expected, Family, check_array, check_is, is_labelled
+from tacit.io.records import plain
 from tacit.numerics import Array, column_sums, ratio
 
-__all__ = ["Centred", "Gaussian", "Normal"]
+__all__ = ["RECORDS", "Centred", "Gaussian", "Normal"]
 
 LARGEST = 1e150
 
@@ -418,3 +419,10 @@ def by_class(weights: Any) -> Iterator[tuple[int, Any, Array]]:
     for k in range(weights.shape[1]):
         part = slice(columns.indptr[k], columns.indptr[k + 1])
         yield k, columns.indices[part], columns.data[part]
+
+
+# As files name them.
+RECORDS = {
+    "Gaussian": plain(Gaussian, later=("prior_rows", "shared", "fence")),
+    "GaussianMoments": plain(Moments),
+}

@@ -12,9 +12,10 @@ from scipy import sparse
 from tacit.data.dense import DenseRows, dense_rows
 from tacit.em import Sums
 from tacit.families.base import Family, check_is
+from tacit.io.records import plain
 from tacit.numerics import Array
 
-__all__ = ["Given"]
+__all__ = ["RECORDS", "Given"]
 
 
 @dataclass(frozen=True)
@@ -85,3 +86,7 @@ class Given(Family):
 
     def check_params(self, params: Any) -> None:
         """There is nothing to check."""
+
+
+# As files name them.
+RECORDS = {"Given": plain(Given, later=("parts",)), "GivenTotal": plain(Total)}

@@ -13,10 +13,11 @@ from tacit.data.rows import Blocks, Joined, Rows
 from tacit.data.sparse import SparseRows
 from tacit.em import Sums
 from tacit.families.base import Expected, Family, check_is
+from tacit.io.records import plain
 from tacit.kernels import Wanted
 from tacit.numerics import Array
 
-__all__ = ["Mixed", "Part"]
+__all__ = ["RECORDS", "Mixed", "Part"]
 
 
 class Part(NamedTuple):
@@ -236,3 +237,7 @@ class Mixed(Family):
         """Check each part."""
         for part, own in zip(self.parts, params, strict=True):
             part.family.check_params(own)
+
+
+# As files name them.
+RECORDS = {"Mixed": plain(Mixed), "Part": plain(Part), "Parts": plain(Parts)}

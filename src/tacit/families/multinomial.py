@@ -16,9 +16,10 @@ from tacit.data.sparse import SparseRows, by_column, sparse_rows
 from tacit.em import Sums
 from tacit.families.base import check_array, check_is, check_shares
 from tacit.families.linear import Linear, Logs, Ratios, Smoothing
+from tacit.io.records import plain
 from tacit.numerics import Array, column_sums, dot, expected_log, log, ratio
 
-__all__ = ["Multinomial"]
+__all__ = ["RECORDS", "Multinomial"]
 
 LARGEST = 1e290
 
@@ -203,3 +204,7 @@ class Multinomial(Linear):
     def check_params(self, params: Params) -> None:
         """Check that the words of the vocabulary are all there is."""
         check_shares("p(word | y)", np.exp(params.log_p).sum(axis=1))
+
+
+# As files name them.
+RECORDS = {"Multinomial": plain(Multinomial), "MultinomialCounts": plain(Counts)}

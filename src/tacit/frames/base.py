@@ -23,7 +23,7 @@ from tacit.families.mixed import Part
 from tacit.frames.columns import Column, columns_of, encode, infer
 from tacit.frames.marks import marks
 from tacit.frames.values import Cells
-from tacit.messages import did_you_mean
+from tacit.io.suggestions import did_you_mean
 from tacit.numerics import Array
 from tacit.text.vectorizer import CountVectorizer
 
@@ -271,10 +271,10 @@ class TableKind(EMEstimator):
         >>> model = TableClassifier(alpha=1).fit(table, ["stop", "stop", "go", "go"])
         >>> print(model.explain({"colour": "blue", "hot": "yes"}))
         go (probability 0.761) rather than stop
-          before         +0.000
+          prior          +0.000
           colour blue    +1.548
           hot yes        -0.389
-          together       +1.159
+          total          +1.159
         """
         check_is_fitted(self)
         if getattr(row, "ndim", 2) == 1 and hasattr(row, "to_dict"):  # a row of pandas

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from tacit.frames.values import Cells, key
-from tacit.messages import did_you_mean
+from tacit.io.suggestions import did_you_mean
 from tacit.numerics import Array
 from tacit.text.vectorizer import CountVectorizer
 

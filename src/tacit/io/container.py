@@ -1,7 +1,7 @@
-"""One record in one file: safetensors with a tree of JSON in its metadata, replaced whole.
+"""One record in one file: safetensors with a tree of JSON in its metadata, replaced atomically.
 
-Reading checks the form and runs no code; what a record means is for `tacit.modelfile` and
-`tacit.estimators.checkpoints` to check.
+Reading validates the form and runs no code; what a record means is validated by `tacit.modelfile`
+and `tacit.estimators.checkpoints`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ __all__ = ["FORMAT", "ModelFileError", "read", "write"]
 FORMAT = 1
 KEY = "tacit"  # of the metadata
 
-# The largest header that is read: what is long in a model is in tensors.
+# The largest header that is read, in bytes: long values are in tensors.
 LARGEST_HEADER = 1 << 22
 
 
 class ModelFileError(ValueError):
-    """A file is not a model file, is damaged, or holds what no model of tacit can be."""
+    """A file is not a model file, is damaged, or holds an invalid model."""
 
 
 def write(path: str | os.PathLike[str], value: Any, records: Mapping[str, Record]) -> None:
-    """Write a record; ValueError if it holds anything that is not data."""
+    """Write a record to a file; ValueError if it holds anything that is not data."""
     tree, arrays = encode(value, records)
     content = {"format": FORMAT, "version": version("tacit"), "model": tree}
     data = tensors.save(arrays, {KEY: json.dumps(content, sort_keys=True)})
@@ -44,9 +44,9 @@ def write(path: str | os.PathLike[str], value: Any, records: Mapping[str, Record
 
 
 def read(path: Path, records: Mapping[str, Record]) -> Any:
-    """Return the record of a file, whose size bounds the memory that this takes.
+    """Return the record of a file, in memory bounded by the size of the file.
 
-    Whatever trips over the contents raises: they are what is wrong.
+    Any exception means that the contents are damaged.
     """
     with path.open("rb") as start:
         if int.from_bytes(start.read(8), "little") > LARGEST_HEADER:

@@ -1,4 +1,7 @@
-"""Files that are replaced whole: a reader sees the old one or the new one, also after a crash."""
+"""Atomic writes: a reader sees the old file or the new one, also after a crash.
+
+Bytes only; the formats are `container`'s and `tacit.tables`'.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,10 @@ __all__ = ["check_target", "replaced"]
 
 @contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Give a file to write to that takes the place of `path` when it is complete.
+    """Open a file for writing that replaces `path` when the block ends.
 
     It is written beside `path`, flushed to the disk and renamed. If the block raises, it is removed
-    and `path` stays as it was. What is no ordinary file, such as a pipe, is written to directly.
+    and `path` stays as it was. Pipes and other special files are written to directly.
 
     Examples
     --------
@@ -45,7 +48,7 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with suppress(FileNotFoundError):
             os.unlink(beside)
         raise
-    if os.name == "posix":  # the new name is on the disk as well
+    if os.name == "posix":  # flush the new name to the disk as well
         directory = os.open(target.parent, os.O_RDONLY)
         try:
             os.fsync(directory)
@@ -54,7 +57,7 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
-    """Return the file that a path stands for; OSError if nothing can be written there.
+    """Return the file that a path resolves to; OSError if it cannot be written.
 
     Examples
     --------
@@ -63,7 +66,7 @@ def check_target(path: str | os.PathLike[str]) -> Path:
         ...
     FileNotFoundError: no/such/place/model: there is no directory no/such/place to write to.
     """
-    target = Path(os.path.realpath(path))  # the file that a link stands for
+    target = Path(os.path.realpath(path))  # the target of a link
     if target.is_dir():
         raise IsADirectoryError(f"{path} is a directory: name a file.")
     if not target.parent.is_dir():
@@ -74,7 +77,7 @@ def check_target(path: str | os.PathLike[str]) -> Path:
 
 
 def _mode(target: Path) -> int:
-    """Return the rights of the file that is replaced, or those of any new one."""
+    """Return the permissions of the file that is replaced, or those of a new file."""
     if target.exists():
         return target.stat().st_mode & 0o777
     mask = os.umask(0)

@@ -1,7 +1,7 @@
-"""Values and records of arrays, as a tree of JSON and named arrays, and back.
+"""Encoding of values and records as a tree of JSON and named arrays, and back.
 
-Nothing here reads or writes files, and nothing knows what the records mean. What can be made is
-what the caller lists: no class is looked up by a name from elsewhere.
+Nothing here reads or writes files (see `container`) or knows what records mean. Only classes that
+the caller lists can be made: none is looked up by a name from a file.
 
 A tree is null, a truth value, a number, text, a list, or an object with one key that says what it
 is: ``{"tuple": [...]}``, ``{"array": "C"}``, ``{"Gaussian": {...}}``. An array has the name of its
@@ -26,7 +26,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 # Lists of more numbers or texts than this become arrays.
 LONG = 64
-# Trees that go deeper than this are not ours.
+# The deepest tree that is read.
 DEEPEST = 32
 # The types of the entries of arrays.
 DTYPES = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
@@ -35,7 +35,7 @@ SEQUENCES: dict[str, Callable[[list[Any]], Any]] = {"list": list, "tuple": tuple
 
 
 class Record(NamedTuple):
-    """How objects of one type become fields, and fields an object; ValueError if they do not."""
+    """How objects of a type become fields (`take`) and back (`make`, which raises ValueError)."""
 
     type: type
     take: Callable[[Any], dict[str, Any]]
@@ -43,11 +43,11 @@ class Record(NamedTuple):
 
 
 def plain(cls: type, later: tuple[str, ...] = (), dropped: tuple[str, ...] = ()) -> Record:
-    """Return the record of a dataclass or named tuple, whose fields have the types it says.
+    """Return the record of a dataclass or named tuple, validated against its type hints.
 
-    Fields that came `later` may be missing; they have defaults. Those that were `dropped` are in
-    older files, and are passed over. Fields of a dataclass whose metadata has ``saved=False`` are
-    not written.
+    Fields that were added `later` may be missing from files; they have defaults. Those that were
+    `dropped` are passed over where older files have them. Fields of a dataclass whose metadata has
+    ``saved=False`` are not written.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def plain(cls: type, later: tuple[str, ...] = (), dropped: tuple[str, ...] = ())
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Return whether a value is of the type that a hint says.
+    """Return whether a value matches a type hint.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def encode(value: Any, records: Mapping[str, Record]) -> tuple[Any, Arrays]:
 
 
 def decode(tree: Any, arrays: Arrays, records: Mapping[str, Record]) -> Any:
-    """Return the value of a tree; ValueError unless it is sound and uses every array once.
+    """Return the value of a tree; ValueError unless it is valid and uses every array once.
 
     Examples
     --------

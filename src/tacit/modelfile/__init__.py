@@ -1,8 +1,8 @@
-"""Models as files, read without running code: safetensors with a tree of JSON in its metadata.
+"""Model files: `save` and `load` of fitted estimators, without running code from the file.
 
-What there is in a file and what is checked is in docs/model-files.md. The closed list of what a
-file can hold is in `registry`, how its values are written in `records`, the file in `container`.
-Pickle, eval, imports and attributes by a name from the file have no part in it.
+Here an estimator becomes a record, and a record a validated estimator. The closed list of records
+is in `registry`; the format is `tacit.io`'s (`records` for values, `container` for the file) and
+described in docs/model-files.md. No pickle, no eval, no import or attribute by a name from a file.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ __all__ = ["ModelFileError", "load", "save"]
 
 M = TypeVar("M", bound=Mixture)
 
-# Nats beyond which nothing that was learnt from data goes.
+# Log-odds in nats beyond which nothing estimated from data goes.
 MOST = 1e6
-# What a fit says of itself, apart from what it says of its rows.
+# Attributes of a fit that are kept, and their types: not those about the training rows.
 FACTS = {
     **dict.fromkeys(("trace_", "lower_bounds_", "start_objectives_"), Array),
     **dict.fromkeys(("objective_", "log_likelihood_", "lower_bound_"), float),
@@ -64,7 +64,7 @@ def save(estimator: EMEstimator | TextClassifier, path: str | os.PathLike[str]) 
     """Write a fitted estimator; see `EMEstimator.save`."""
     check_is_fitted(estimator)
     if type(estimator) not in (record.type for record in RECORDS.values()):
-        raise TypeError(f"{type(estimator).__name__} is no class of tacit: pickle it instead.")
+        raise TypeError(f"{type(estimator).__name__} is not a class of tacit: pickle it instead.")
     of_texts = isinstance(estimator, TextClassifier)
     write(path, _saved_texts(estimator) if of_texts else _saved(estimator), RECORDS)
 
@@ -90,12 +90,12 @@ def _saved_texts(estimator: TextClassifier) -> SavedTexts:
 
 
 def _of_columns(texts: dict[str, TextClassifier]) -> dict[str, SavedTexts]:
-    """Return what is kept of the classifiers of columns of text, which have the words."""
+    """Return the records of the classifiers of text columns, whose vocabulary the columns keep."""
     return {name: replace(_saved_texts(text), vectorizer=None) for name, text in texts.items()}
 
 
 def _saved(estimator: EMEstimator) -> Saved:
-    """Return what is kept of an estimator; ValueError if it could not be read again."""
+    """Return the record of an estimator; ValueError if it could not be loaded again."""
     classes, order = None, None
     if isinstance(estimator, Classifier):
         classes = estimator.classes_
@@ -120,7 +120,7 @@ def _saved(estimator: EMEstimator) -> Saved:
     )
     try:
         with _quietly():
-            _params(estimator, saved)  # what cannot be read is not written
+            _params(estimator, saved)  # a record that could not be loaded is not written
     except ValueError as error:
         raise ValueError(f"This {type(estimator).__name__} cannot be saved: {error}.") from error
     return saved
@@ -137,9 +137,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     estimator
-        It predicts the same bits, and can go on with `partial_fit` or a warm start. What it knew
-        of its training rows (`label_distributions_`, `transduction_`) is not kept; parameters
-        that are no data (`callback`, functions, random states) and those about the process
+        It predicts the same bits, and can continue with `partial_fit` or a warm start. Attributes
+        about the training rows (`label_distributions_`, `transduction_`) are not kept; parameters
+        that are not data (`callback`, functions, random states) and those about the process
         (`n_jobs`, `verbose`) have their defaults.
 
     Raises
@@ -159,35 +159,35 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     path = Path(path)
     if path.exists() and not path.is_file():
-        raise ModelFileError(f"{path} is no ordinary file: name a file that model.save wrote.")
+        raise ModelFileError(f"{path} is not a regular file: name a file that model.save wrote.")
     try:
         with _quietly():
             saved = read(path, RECORDS)
             return _restored_texts(saved) if isinstance(saved, SavedTexts) else _restored(saved)
     except (ModelFileError, OSError, MemoryError):
         raise
-    except Exception as error:  # whatever trips over the contents, they are what is wrong
+    except Exception as error:  # any failure to decode means that the contents are damaged
         raise ModelFileError(
             f"{path} is no sound model file: {_line(error)}. Save the model again with model.save."
         ) from error
 
 
 def _line(error: Exception) -> str:
-    """Return what an error says in a short line; parts of it may come from the file."""
+    """Return the message of an error as a short printable line; it may quote the file."""
     text = " ".join(str(error)[:400].split()).rstrip(".")
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Compute as in a fit, without the warnings that the fit has given."""
+    """Compute as in a fit, without the warnings that the fit has given already."""
     with warnings.catch_warnings(), np.errstate(all="ignore"), kernels.one_blas_thread():
         warnings.simplefilter("ignore")
         yield
 
 
 def _params(estimator: EMEstimator, saved: Saved) -> Params:
-    """Return the params that follow; ValueError if the estimator is not that of the model."""
+    """Return the params by the M-step; ValueError if model and estimator do not match."""
     if not estimator._describes(saved.model.family):
         raise ValueError("its parameters are not those of the fit")
     return saved.model.restore(saved.statistics, len(saved.statistics.classes), estimator._width())
@@ -196,91 +196,91 @@ def _params(estimator: EMEstimator, saved: Saved) -> Params:
 def _texts(
     saved: dict[str, SavedTexts], weights: dict[str, Any], columns: tuple[Column, ...]
 ) -> dict[str, TextClassifier]:
-    """Return the classifiers of columns of text; ValueError if something does not fit."""
+    """Return the classifiers of text columns; ValueError if they do not match the columns."""
     words = {column.name: column.vectorizer for column in columns if column.vectorizer is not None}
     if set(saved) not in (set(), set(words)) or set(weights) != set(saved):
         raise ValueError("its texts are not those of its columns")
     _check_numbers({f"the weight of {name!r}": weight for name, weight in weights.items()})
     if not all(isinstance(one, SavedTexts) and one.vectorizer is None for one in saved.values()):
-        raise ValueError("its texts are none")
+        raise ValueError("its texts are not text classifiers")
     kept = [name for name in words if name in saved]  # in their order
     return {name: _restored_texts(replace(saved[name], vectorizer=words[name])) for name in kept}
 
 
 def _groups(saved: SavedGroups, K: int, columns: tuple[Column, ...]) -> Groups:
-    """Return groups of rows; ValueError if they are of other rows, or lean to other classes."""
+    """Return clusters of rows; ValueError if they are of other columns or other classes."""
     kept = (saved.mixture,) if isinstance(saved.mixture, Saved) else saved.mixture
     mixtures = _mixtures(kept, Alike)
-    _check_leaning(mixtures, saved, K)
+    _check_clusters(mixtures, saved, K)
     if not _of(columns, (column for mixture in mixtures for column in mixture.columns_)):
-        raise ValueError("its groups are of other columns")
+        raise ValueError("its clusters are of other columns")
     return Groups(mixtures, saved.shares, saved.weight)
 
 
 def _text_groups(saved: SavedTextGroups, K: int, words: int) -> TextGroups:
-    """Return groups of texts; ValueError if they are of other words, or lean to other classes."""
+    """Return clusters of texts; ValueError if they are of other words or other classes."""
     mixtures, weights = _mixtures(saved.mixtures, MultinomialMixture), saved.weights
-    _check_leaning(mixtures, saved, K)
+    _check_clusters(mixtures, saved, K)
     columns = {len(weights.columns_), *(mixture.n_features_in_ for mixture in mixtures)}
     if weights.n_features_in_ != words or len(columns) > 1 or weights.length_scale == np.inf:
-        raise ValueError("its groups are of other words")
+        raise ValueError("its clusters are of other words")
     return TextGroups(mixtures, saved.shares, saved.weight, weights)
 
 
 def _mixtures(saved: tuple[Saved, ...], kind: type[M]) -> tuple[M, ...]:
     found = tuple(one for one in map(_restored, saved) if isinstance(one, kind))
     if not found or len(found) < len(saved):
-        raise ValueError("its groups are none")
+        raise ValueError("its clusters are not mixtures of the right type")
     return found
 
 
-def _check_leaning(
+def _check_clusters(
     mixtures: tuple[Mixture, ...], saved: SavedGroups | SavedTextGroups, K: int
 ) -> None:
     size = sum(len(mixture._params.class_log_prior) for mixture in mixtures)
-    check_array("shares of groups", saved.shares, (size, K), least=1e-300)
-    check_array("weight of groups", np.array(float(saved.weight)), (), least=0.0, most=MOST)
+    check_array("class distributions of clusters", saved.shares, (size, K), least=1e-300)
+    check_array("weight of clusters", np.array(float(saved.weight)), (), least=0.0, most=MOST)
 
 
 def _check_table_correction(saved: TableCorrection, K: int, columns: tuple[Column, ...]) -> None:
-    """Raise ValueError unless a correction is of these columns and classes."""
+    """Raise ValueError unless a residual regression is of these columns and classes."""
     size = sum(len(column.values) for column in saved.columns)
     _check_correction(saved, size, K)
     names = {column.name for column in saved.columns}
     if not names or len(names) < len(saved.columns) or not _of(columns, saved.columns):
-        raise ValueError("its correction is of other columns")
+        raise ValueError("its residual regression is of other columns")
 
 
 def _check_correction(saved: TextCorrection | TableCorrection, size: int, K: int) -> None:
-    check_array("correction", saved.logs, (size, K), least=-MOST, most=MOST)
+    check_array("residual regression", saved.logs, (size, K), least=-MOST, most=MOST)
 
 
 def _of(columns: tuple[Column, ...], some: Iterable[Column]) -> bool:
-    """Return whether columns are among others, however their numbers are seen, and no texts."""
+    """Return whether all of `some` are among the columns, numbers binned or not, and no texts."""
     own = {(column.name, column.kind, column.categories) for column in columns}
     return all((c.name, c.kind, c.categories) in own and not c.vectorizer for c in some)
 
 
 def _check_numbers(numbers: dict[str, Any], least: float = 0.0) -> None:
-    """Raise ValueError unless numbers are finite and large enough."""
+    """Raise ValueError unless numbers are finite and at least `least`."""
     for name, value in numbers.items():
         if not fits(value, float) or not least <= value < np.inf:
             raise ValueError(f"{name} is {value!r}: expected a number from {least:g} on")
 
 
 def _restored_texts(saved: SavedTexts) -> TextClassifier:
-    """Return the classifier of texts; ValueError if something does not fit."""
+    """Return the text classifier of a record; ValueError if its parts do not match."""
     if saved.vectorizer is None:
         raise ValueError("it has no words")
     estimator, K, C = saved.estimator, len(saved.classes), len(saved.members)
     if saved.classes.ndim != 1 or not np.array_equal(np.unique(saved.classes), saved.classes):
-        raise ValueError("the names of its classes are not sorted and different")
-    check_array("class shares", saved.class_shares, (K,), least=0.0)
-    check_array("weights of the pool", saved.pool.weights, (C,), least=0.0)
+        raise ValueError("its class names are not sorted and different")
+    check_array("class priors", saved.class_shares, (K,), least=0.0)
+    check_array("weights of the ensemble", saved.pool.weights, (C,), least=0.0)
     shift = saved.pool.shift
     if shift.shape != (K,) or not (shift < MOST).all() or not (shift > -MOST).any() or not C:
-        raise ValueError("its pool is of other classes")
-    _check_numbers({"the weight of texts without a label": saved.unlabeled_help.weight})
+        raise ValueError("its ensemble is of other classes")
+    _check_numbers({"the weight of unlabelled texts": saved.unlabeled_help.weight})
     words = len(saved.vectorizer.get_feature_names_out())
     estimator.members_ = tuple(_member(one, K, words) for one in saved.members)
     estimator.vectorizer_, estimator.classes_ = saved.vectorizer, saved.classes
@@ -292,7 +292,7 @@ def _restored_texts(saved: SavedTexts) -> TextClassifier:
     if correction is not None:
         _check_correction(correction, len(correction.weights.columns_), K)
         if correction.weights.n_features_in_ != words:
-            raise ValueError("its correction is of other words")
+            raise ValueError("its residual regression is of other words")
     return estimator
 
 
@@ -306,7 +306,7 @@ def _member(saved: SavedMember, K: int, words: int) -> Member:
 
 
 def _restored(saved: Saved) -> EMEstimator:
-    """Return the estimator; ValueError if something does not fit."""
+    """Return the estimator of a record; ValueError if its parts do not match."""
     if not isinstance(saved, Saved):
         raise ValueError("it holds no estimator")
     estimator, K = saved.estimator, saved.statistics.classes.size
@@ -316,13 +316,13 @@ def _restored(saved: Saved) -> EMEstimator:
     names = saved.feature_names_in
     if names is not None:
         if names.dtype != object or names.shape != (saved.n_features_in,):
-            raise ValueError("the names of its columns are not as many as these")
+            raise ValueError("the number of its column names is wrong")
         estimator.feature_names_in_ = names
     hints = {**FACTS, **estimator._saved}
     hints |= {"groups_": SavedGroups | None} if "groups_" in hints else {}
     for name, value in saved.more.items():
         if name not in hints or not fits(value, hints[name]):
-            raise ValueError(f"{name} is not what it should be")
+            raise ValueError(f"{name} is unknown or of the wrong type")
     more = dict(saved.more)
     named = [] if saved.classes is None else saved.classes.tolist()
     if isinstance(more.get("groups_"), SavedGroups):
@@ -332,7 +332,7 @@ def _restored(saved: Saved) -> EMEstimator:
     _check_numbers({n: more[n] for n in ("alpha_", "unlabeled_weight_") if n in more})
     _check_numbers({n: more[n] for n in ("temperature_",) if n in more}, least=1.0)
     if "unlabeled_help_" in more:
-        _check_numbers({"the weight of rows without a label": more["unlabeled_help_"].weight})
+        _check_numbers({"the weight of unlabelled rows": more["unlabeled_help_"].weight})
     if "texts_" in more:
         weights = more.get("text_weights_", {})
         more["texts_"] = _texts(more["texts_"], weights, more.get("_columns", ()))
@@ -347,9 +347,9 @@ def _restored(saved: Saved) -> EMEstimator:
         K, left = divmod(K, max(parts, 1))
         sound = classes is not None and np.array_equal(np.unique(classes), classes)
         if not sound or left or parts < 1 or len(classes) != K:
-            raise ValueError(f"the names of its classes are not {K}, sorted and different")
+            raise ValueError(f"its class names are not {K}, sorted and different")
         if order is None or not np.array_equal(np.sort(order), np.arange(K)):
-            raise ValueError("the order of its classes is none")
+            raise ValueError("the order of its classes is not a permutation")
         estimator.classes_, estimator._named_classes = classes, classes[order]
     elif saved.classes is not None or saved.order is not None:
         raise ValueError("it names classes that it does not have")

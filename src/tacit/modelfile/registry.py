@@ -1,7 +1,8 @@
-"""The closed list of what a model file can hold, and how estimators become fields and back.
+"""The closed list of classes that a model file can hold, by their names in files.
 
-A class that is not in `RECORDS` is neither written nor made. Most are records of arrays whose
-fields speak for themselves; for estimators and vectorizers it is said here what is kept of them.
+A class that is not in `RECORDS` is neither written nor made. Most are plain records of arrays; for
+estimators and vectorizers this module defines which fields are kept. The names, and the fields of
+the `Saved*` records, are part of the file format: they stay when classes are renamed.
 """
 
 from __future__ import annotations
@@ -13,11 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit import families
 from tacit.estimators import classifiers, mixtures
 from tacit.estimators.base import EMEstimator
-from tacit.estimators.checkpoints import Best, Checkpoint
-from tacit.families import bernoulli, categorical, discriminant, gaussian, given, mixed, multinomial
+from tacit.estimators.checkpoints import RECORDS as STATES
 from tacit.families.base import check_array
 from tacit.frames.classifier import TableClassifier
 from tacit.frames.clusters import Alike
@@ -36,7 +35,7 @@ from tacit.text.weighting import TermWeights
 
 __all__ = ["RECORDS", "Saved", "SavedMember", "SavedTexts", "of_parameters"]
 
-# Patterns of words that are longer take their time even before they are used.
+# Longer token patterns can take very long to compile.
 LONGEST_PATTERN = 200
 
 # Parameters that are about the process, not about the model.
@@ -45,7 +44,7 @@ PROCESS = {"callback", "checkpoint", "checkpoint_every", "n_jobs", "resume", "ve
 
 @dataclass(frozen=True)
 class Saved:
-    """What is kept of an estimator; all else follows from it.
+    """The record of an estimator, from which all else follows.
 
     Attributes
     ----------
@@ -62,7 +61,7 @@ class Saved:
     feature_names_in : ndarray of str, or None
         Their names.
     more : dict
-        Other attributes: the facts of the fit, and those that the estimator asks to be kept.
+        Other attributes: those of the fit (`FACTS`), and those that its class lists in `_saved`.
     """
 
     estimator: EMEstimator
@@ -77,7 +76,7 @@ class Saved:
 
 @dataclass(frozen=True)
 class SavedGroups:
-    """What is kept of the groups of rows of a `TableClassifier`; old files have one mixture."""
+    """Clusters of rows of a `TableClassifier`; files of early versions have one mixture."""
 
     mixture: Saved | tuple[Saved, ...]
     shares: Array
@@ -86,7 +85,7 @@ class SavedGroups:
 
 @dataclass(frozen=True)
 class SavedTextGroups:
-    """What is kept of the groups of texts of a `TextClassifier`."""
+    """Clusters of texts of a `TextClassifier`."""
 
     mixtures: tuple[Saved, ...]
     shares: Array
@@ -96,7 +95,7 @@ class SavedTextGroups:
 
 @dataclass(frozen=True)
 class SavedMember:
-    """What is kept of one of the models that a `TextClassifier` pools."""
+    """One member of the ensemble of a `TextClassifier`."""
 
     view: str
     weights: TermWeights
@@ -105,28 +104,28 @@ class SavedMember:
 
 @dataclass(frozen=True)
 class SavedTexts:
-    """What is kept of a `TextClassifier`.
+    """The record of a `TextClassifier`.
 
     Attributes
     ----------
     estimator : TextClassifier
         Its parameters.
     vectorizer : CountVectorizer or None
-        The words; None if a column of a table has them.
+        The vocabulary; None if a column of a table has it.
     classes : ndarray of shape (K,)
         The names of the classes.
     class_shares : ndarray of shape (K,)
-        Their shares.
+        The class priors.
     members : tuple of SavedMember
-        The models.
+        The members of the ensemble.
     pool : Pool
         Their weights.
     unlabeled_help, evaluation
-        What was found with hidden labels.
+        Scores on held-out labels.
     groups : SavedTextGroups or None
-        Groups of texts.
+        Clusters of texts.
     correction : TextCorrection or None
-        What words add to put it right.
+        The residual logistic regression on words.
     """
 
     estimator: TextClassifier
@@ -142,7 +141,7 @@ class SavedTexts:
 
 
 def of_parameters(cls: type[Any]) -> Record:
-    """Return the record of an estimator: its parameters, those aside that are not data."""
+    """Return the record of an estimator class: its parameters, but for those that are not data."""
 
     def take(estimator: Any) -> dict[str, Any]:
         given = estimator.get_params(deep=False).items()
@@ -215,6 +214,7 @@ def _make_weights(fields: dict[str, Any]) -> TermWeights:
 
 
 RECORDS: dict[str, Record] = {
+    **STATES,
     "Saved": plain(Saved),
     "SavedGroups": plain(SavedGroups),
     "SavedTextGroups": plain(SavedTextGroups),
@@ -226,25 +226,7 @@ RECORDS: dict[str, Record] = {
     "TermWeights": Record(TermWeights, _take_weights, _make_weights),
     "TextClassifier": of_parameters(TextClassifier),
     "NaiveBayes": plain(NaiveBayes),
-    "ClassCounts": plain(ClassCounts, dropped=("rounding",)),
-    "Bernoulli": plain(families.Bernoulli),
-    "BernoulliCounts": plain(bernoulli.Counts),
-    "Categorical": plain(families.Categorical, later=("beside",)),
-    "CategoricalCounts": plain(categorical.Counts),
-    "Multinomial": plain(families.Multinomial),
-    "MultinomialCounts": plain(multinomial.Counts),
-    "Gaussian": plain(families.Gaussian, later=("prior_rows", "shared", "fence")),
-    "GaussianMoments": plain(gaussian.Moments),
-    "Discriminant": plain(families.Discriminant),
-    "DiscriminantMoments": plain(discriminant.Moments),
-    "Given": plain(families.Given, later=("parts",)),
-    "GivenTotal": plain(given.Total),
-    "Mixed": plain(families.Mixed),
-    "Part": plain(mixed.Part),
-    "Parts": plain(mixed.Parts),
     "CountVectorizer": Record(CountVectorizer, _take_vectorizer, _make_vectorizer),
-    "Checkpoint": plain(Checkpoint),
-    "Best": plain(Best),
     "Column": plain(Column, later=("edges",)),
     "Evaluation": plain(Evaluation),
     "UnlabeledHelp": plain(UnlabeledHelp),

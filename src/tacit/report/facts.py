@@ -1,9 +1,13 @@
-"""What the command line tells of a fit: the same facts for a person and, as JSON, for a program."""
+"""Reports of a fit: facts as plain data, for `--json`, and the lines of text made of them.
+
+`*_facts` collect from fitted models, `format_facts` makes lines of the result. Printing is for
+`tacit.cli`.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,27 +16,31 @@ from tacit.frames.columns import Column, columns_of
 from tacit.selection.cross_validation import Evaluation, UnlabeledHelp
 
 __all__ = [
-    "beside_facts",
+    "Facts",
     "columns_facts",
-    "describe",
+    "ensemble_facts",
     "evaluation_facts",
+    "feature_facts",
+    "fit_facts",
+    "format_facts",
     "help_facts",
-    "marks_facts",
-    "tell",
     "text_facts",
 ]
 
-# Classes, and features of each, that a person is told of.
+Facts = Mapping[str, Any]
+
+# Limits of what is printed.
 MOST_CLASSES = 30
-MARKS = 8
+TOP_FEATURES = 8
 MOST_COLUMNS = 50
-LONGEST = 40
+LONGEST = 40  # characters of a name
+WIDTH = 14  # of the labels before lines
 
 
 def columns_facts(
     columns: Iterable[Column], table: Any = None, texts: Mapping[str, Any] | None = None
 ) -> list[dict[str, Any]]:
-    """Return what each column is, how many of its cells are missing, and what texts are seen as."""
+    """Return type, categories, words and number of missing values of each column."""
     cells = {} if table is None else columns_of(table)
     found = []
     for column in columns:
@@ -54,7 +62,7 @@ def columns_facts(
 
 
 def evaluation_facts(found: Evaluation, classes: Sequence[Any]) -> dict[str, Any]:
-    """Return what cross-validation found."""
+    """Return the scores of cross-validation: overall, with an interval, and by class."""
     least, most = _interval(found.accuracy, found.rows)
     scores = zip(classes, found.precision, found.recall, found.confusion.sum(axis=1), strict=True)
     return {
@@ -72,7 +80,7 @@ def evaluation_facts(found: Evaluation, classes: Sequence[Any]) -> dict[str, Any
 
 
 def _interval(p: float, n: int) -> tuple[float, float]:
-    """Return Wilson's interval of a share, which holds the truth 19 times in 20."""
+    """Return Wilson's 95 % confidence interval of a proportion p of n."""
     z = 1.96
     middle, scale = (p + z * z / (2 * n)), 1 + z * z / n
     half = z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
@@ -84,7 +92,7 @@ def _number(value: float) -> float | None:
 
 
 def help_facts(found: UnlabeledHelp | None, classes: Sequence[Any]) -> dict[str, Any] | None:
-    """Return whether rows without a label helped."""
+    """Return the weight of unlabelled rows, and held-out scores without and with them."""
     if found is None:
         return None
     if found.supervised is None or found.em is None:
@@ -96,51 +104,51 @@ def help_facts(found: UnlabeledHelp | None, classes: Sequence[Any]) -> dict[str,
     }
 
 
-def marks_facts(model: Any, n: int = MARKS) -> dict[str, Any]:
-    """Return what marks each class of a table or of texts."""
+def feature_facts(model: Any, n: int = TOP_FEATURES) -> dict[str, Any]:
+    """Return the most characteristic features of each class."""
     if hasattr(model, "_marks"):
-        names, marks = model._names(), model._marks(n)
+        names, features = model._names(), model._marks(n)
     else:
         names = model.classes_.tolist()
-        marks = [model.top_features(name, n) for name in names]
-    pairs = zip(names, marks, strict=True)
+        features = [model.top_features(name, n) for name in names]
+    pairs = zip(names, features, strict=True)
     return {str(name): [feature._asdict() for feature in own] for name, own in pairs}
 
 
 def text_facts(text: Any) -> dict[str, Any]:
-    """Return how many words a classifier of texts knows, its models, and what is said beside."""
+    """Return the size of a text classifier's vocabulary, and the members of its ensemble."""
     pairs = zip(text.members_, text.pool_.weights, strict=True)
     models = [
         {"view": member.view, "supervised": member.supervised, "weight": float(weight)}
         for member, weight in pairs
     ]
     words = len(text.vectorizer_.vocabulary_)
-    return {"words": words, "models": models, **beside_facts(text)}
+    return {"words": words, "models": models, **ensemble_facts(text)}
 
 
-def beside_facts(model: Any) -> dict[str, Any]:
-    """Return what has a say beside columns and words: how many groups, and corrected values."""
-    groups, correction = (getattr(model, name, None) for name in ("groups_", "correction_"))
+def ensemble_facts(model: Any) -> dict[str, Any]:
+    """Return the number of clusters, and of values in the residual regression; None if unused."""
+    clusters, residual = (getattr(model, name, None) for name in ("groups_", "correction_"))
     return {
-        "groups": None if groups is None else len(groups.shares),
-        "corrected": None if correction is None else len(correction.logs),
+        "clusters": None if clusters is None else len(clusters.shares),
+        "residual": None if residual is None else len(residual.logs),
     }
 
 
-def describe(
-    model: Any, table: Any, labels: Sequence[Any] | None, seconds: float
+def fit_facts(
+    model: Any, table: Any, labels: Iterable[Any] | None, seconds: float
 ) -> dict[str, Any]:
-    """Return the facts of a fit to a table, with its labels if it had any."""
+    """Return the facts of a fit to a table: of a classifier with its labels, or of a mixture."""
     classes = model._names()
     facts: dict[str, Any] = {"rows": len(model.label_distributions_)}
     if labels is not None:
-        facts["labelled"] = sum(label is not None for label in labels)
         given = Counter(label for label in labels if label is not None)
+        facts["labelled"] = given.total()
         facts["classes"] = {str(name): given[name] for name in classes}
         facts["components"] = model.components_per_class_
-        facts |= beside_facts(model)
+        facts |= ensemble_facts(model)
     else:
-        facts["shares"] = {str(k): float(w) for k, w in enumerate(model.weights_)}
+        facts["weights"] = {str(k): float(w) for k, w in enumerate(model.weights_)}
     facts |= {
         "columns": columns_facts(model.columns_, table, getattr(model, "texts_", None)),
         "rounds": model.n_iter_,
@@ -149,44 +157,52 @@ def describe(
         "seconds": seconds,
     }
     if labels is not None:
-        told = help_facts(getattr(model, "unlabeled_help_", None), classes)
-        if told is None and facts["labelled"] < facts["rows"]:
-            told = {"weight": float(model.unlabeled_weight != 0)}
-        facts["unlabelled"] = told
-    return facts | {"marks": marks_facts(model)}
+        unlabelled = help_facts(getattr(model, "unlabeled_help_", None), classes)
+        if unlabelled is None and facts["labelled"] < facts["rows"]:
+            unlabelled = {"weight": float(model.unlabeled_weight != 0)}
+        facts["unlabelled"] = unlabelled
+    return facts | {"top_features": feature_facts(model)}
 
 
-# What follows puts facts into words.
+# What follows formats facts as text.
 
 
-def tell(facts: Mapping[str, Any]) -> list[str]:
-    """Return the lines that tell a person of facts."""
+def format_facts(facts: Facts) -> list[str]:
+    """Return facts as lines of text, each block after its label."""
     lines: list[str] = []
-    for name, say in TELLERS.items():
+    for name, formatted in FORMATTERS.items():
         if facts.get(name) is not None:
-            said = say(facts)
-            lines += [f"{'' if i else name.replace('_', ' '):<12}{s}" for i, s in enumerate(said)]
+            label = name.replace("_", " ")
+            lines += [f"{'' if i else label:<{WIDTH}}{s}" for i, s in enumerate(formatted(facts))]
     return lines
 
 
-def _rows(facts: Mapping[str, Any]) -> list[str]:
+def _percent(share: float, digits: int = 1) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
+def _range(interval: Sequence[float]) -> str:
+    return f"{100 * interval[0]:.0f}-{100 * interval[1]:.0f} %"
+
+
+def _rows(facts: Facts) -> list[str]:
     n = f"{facts['rows']:,}"
-    return [n if "labelled" not in facts else f"{n}, of which {facts['labelled']:,} have a label"]
+    return [n if "labelled" not in facts else f"{facts['labelled']:,} labelled of {n} rows"]
 
 
-def _classes(facts: Mapping[str, Any]) -> list[str]:
+def _classes(facts: Facts) -> list[str]:
     counts = [f"{_short(name)} {count:,}" for name, count in facts["classes"].items()]
     components = facts.get("components", 1)
-    each = f"each a mixture of {components}, as columns hang together within a class"
+    each = f"each a mixture of {components} components"
     return [_listed(counts), *([each] if components > 1 else [])]
 
 
-def _groups(facts: Mapping[str, Any]) -> list[str]:
-    return [f"{facts['groups']} of rows that are alike, by the classes that they lean to"]
+def _clusters(facts: Facts) -> list[str]:
+    return [f"{facts['clusters']} clusters of rows, each with its class distribution"]
 
 
-def _corrected(facts: Mapping[str, Any]) -> list[str]:
-    return [f"what {facts['corrected']:,} values say of the classes, by labels that were hidden"]
+def _residual(facts: Facts) -> list[str]:
+    return [f"logistic regression on {facts['residual']:,} values, fitted to held-out labels"]
 
 
 def _listed(items: Sequence[str]) -> str:
@@ -194,15 +210,15 @@ def _listed(items: Sequence[str]) -> str:
     return ", ".join(items[:MOST_CLASSES]) + (f" and {more} more" if more > 0 else "")
 
 
-def _shares(facts: Mapping[str, Any]) -> list[str]:
-    return [_listed([f"{_short(name)} {share:.1%}" for name, share in facts["shares"].items()])]
+def _probabilities(found: Mapping[str, float]) -> list[str]:
+    return [_listed([f"{_short(name)} {_percent(p)}" for name, p in found.items()])]
 
 
 def _short(name: str) -> str:
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 
-def _columns(facts: Mapping[str, Any]) -> list[str]:
+def _columns(facts: Facts) -> list[str]:
     lines, width = [], max(len(_short(c["name"])) for c in facts["columns"])
     for column in facts["columns"][:MOST_COLUMNS]:
         kind = "left out" if column["kind"] == "out" else column["kind"]
@@ -211,11 +227,11 @@ def _columns(facts: Mapping[str, Any]) -> list[str]:
             seen = dict.fromkeys(model["view"] for model in column.get("models", []))
             notes.append(f"{column['words']:,} words")
             if seen:
-                notes.append(f"seen as {' and as '.join(seen)}")
-            if column.get("groups"):
-                notes.append(f"{column['groups']} groups of texts that are alike")
-            if column.get("corrected"):
-                notes.append("corrected by labels that were hidden")
+                notes.append(f"ensemble of models of {' and '.join(seen)}")
+            if column.get("clusters"):
+                notes.append(f"{column['clusters']} clusters of texts")
+            if column.get("residual"):
+                notes.append("residual logistic regression")
         elif "bins" in column:
             notes.append(f"in {column['bins']} bins")
         elif "categories" in column:
@@ -229,20 +245,20 @@ def _columns(facts: Mapping[str, Any]) -> list[str]:
     return [*lines, f"and {more:,} more"] if more > 0 else lines
 
 
-def _rounds(facts: Mapping[str, Any]) -> list[str]:
+def _rounds(facts: Facts) -> list[str]:
     end = "" if facts["converged"] else ", not converged"
     rounds = "1 round" if facts["rounds"] == 1 else f"{facts['rounds']} rounds"
     if all("models" in column for column in facts["columns"] if column["kind"] != "out"):
-        rounds = "several models of few rounds"
+        rounds = "ensemble of models"
     took = f" in {facts['seconds']:.1f} s" if "seconds" in facts else ""
     return [f"{rounds}{took}{end}"]
 
 
-def _unlabelled(facts: Mapping[str, Any]) -> list[str]:
+def _unlabelled(facts: Facts) -> list[str]:
     found = facts["unlabelled"]
     if "em" not in found:
         done = "used" if found["weight"] else "left out"
-        return [f"{done}; how far to trust the labels is not known: see tacit evaluate"]
+        return [f"{done}; expected accuracy unknown: see tacit evaluate"]
     without, with_them = found["supervised"], found["em"]
     n, before, after = with_them["rows"], without["accuracy"], with_them["accuracy"]
     better = after > before or with_them["log_loss"] < without["log_loss"]
@@ -251,76 +267,74 @@ def _unlabelled(facts: Mapping[str, Any]) -> list[str]:
         clear = better and after >= before
         done = "help, and are used" if clear else "make no clear difference, and are used"
     chosen = with_them if found["weight"] else without
-    least, most = chosen["accuracy_interval"]
     return [
-        f"{done}: of {n:,} labels hidden in turn, {before:.1%} are found without them, {after:.1%} "
-        "with them",
-        f"so expect {least:.0%} to {most:.0%} of the new labels to be right; probabilities are off "
-        f"by {chosen['calibration_error']:.2f} on average (log-loss {chosen['log_loss']:.2f})",
+        f"{done}: accuracy on {n:,} held-out labels {_percent(before)} without them, "
+        f"{_percent(after)} with them",
+        f"expected accuracy on new rows: {_range(chosen['accuracy_interval'])} (95 % interval); "
+        f"calibration error {chosen['calibration_error']:.2f}, log-loss {chosen['log_loss']:.2f}",
     ]
 
 
-def _marks(facts: Mapping[str, Any]) -> list[str]:
-    several = len({f["column"] for features in facts["marks"].values() for f in features}) > 1
-    lines, width = [], max(len(_short(name)) for name in facts["marks"])
-    for name, features in list(facts["marks"].items())[:MOST_CLASSES]:
+def _top_features(facts: Facts) -> list[str]:
+    found = facts["top_features"]
+    several = len({f["column"] for features in found.values() for f in features}) > 1
+    lines, width = [], max(len(_short(name)) for name in found)
+    for name, features in list(found.items())[:MOST_CLASSES]:
         shown = [f"{f['column']} {f['value']}" if several else f["value"] for f in features]
         between = "; " if several else ", "
         lines.append(f"{_short(name):<{width}}  {between.join(map(_short, shown))}")
     return lines
 
 
-def _evaluation(facts: Mapping[str, Any], name: str) -> list[str]:
+def _evaluation(facts: Facts, name: str) -> list[str]:
     found = facts[name]
-    least, most = found["accuracy_interval"]
     return [
-        f"accuracy {found['accuracy']:.1%} ({least:.0%} to {most:.0%}), log-loss "
-        f"{abs(found['log_loss']):.3f}, calibration error {found['calibration_error']:.3f} "
-        f"({found['rows']:,} labels)"
+        f"accuracy {_percent(found['accuracy'])} (95 % interval "
+        f"{_range(found['accuracy_interval'])}), log-loss {abs(found['log_loss']):.3f}, "
+        f"calibration error {found['calibration_error']:.3f} ({found['rows']:,} held-out labels)"
     ]
 
 
-def _each_class(facts: Mapping[str, Any]) -> list[str]:
+def _each_class(facts: Facts) -> list[str]:
     found = facts[facts["each_class"]]
     width = max(13, *(len(_short(name)) for name in found["classes"]))
     by = f"by {facts['each_class']}"
-    lines = [f"{by:<{width}}  precision  recall  rows   given as"]
+    lines = [f"{by:<{width}}  precision  recall  rows   predicted as"]
     names = list(found["classes"])
     for (name, own), counts in zip(found["classes"].items(), found["confusion"], strict=True):
         order = sorted(range(len(counts)), key=lambda k: -counts[k])
-        given = ", ".join(f"{names[k]} {counts[k]}" for k in order[:4] if counts[k])
+        labels = ", ".join(f"{names[k]} {counts[k]}" for k in order[:4] if counts[k])
         scores = [f"{own[s]:.2f}" if own[s] is not None else "-" for s in ("precision", "recall")]
         lines.append(
-            f"{_short(name):<{width}}  {scores[0]:>9}  {scores[1]:>6}  {own['rows']:>4}   {given}"
+            f"{_short(name):<{width}}  {scores[0]:>9}  {scores[1]:>6}  {own['rows']:>4}   {labels}"
         )
     return lines
 
 
-def _bic(facts: Mapping[str, Any]) -> list[str]:
+def _bic(facts: Facts) -> list[str]:
     best = min(facts["bic"], key=facts["bic"].get)
     return [
-        ", ".join(f"{k}: {v:.6g}{' (least)' if k == best else ''}" for k, v in facts["bic"].items())
+        ", ".join(
+            f"{k}: {v:.6g}{' (lowest)' if k == best else ''}" for k, v in facts["bic"].items()
+        )
     ]
 
 
-def _wrote(facts: Mapping[str, Any]) -> list[str]:
-    return [str(line) for line in facts["wrote"]]
-
-
-TELLERS = {
+FORMATTERS: dict[str, Callable[[Facts], list[str]]] = {
     "model": lambda facts: [facts["model"]],
     "rows": _rows,
     "classes": _classes,
-    "shares": _shares,
+    "class_priors": lambda facts: _probabilities(facts["class_priors"]),
+    "weights": lambda facts: _probabilities(facts["weights"]),
     "columns": _columns,
-    "groups": _groups,
-    "corrected": _corrected,
+    "clusters": _clusters,
+    "residual": _residual,
     "bic": _bic,
     "rounds": _rounds,
     "unlabelled": _unlabelled,
     "supervised": lambda facts: _evaluation(facts, "supervised"),
     "em": lambda facts: _evaluation(facts, "em"),
     "each_class": _each_class,
-    "marks": _marks,
-    "wrote": _wrote,
+    "top_features": _top_features,
+    "wrote": lambda facts: list(facts["wrote"]),
 }

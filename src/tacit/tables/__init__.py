@@ -1,7 +1,8 @@
 """Tables in files: CSV, TSV, JSON lines, Parquet and Arrow, read and written as polars data frames.
 
 Whole or by batches in bounded memory, plain or gzipped, from standard input or to standard output.
-What is written in a cell is kept; what kind of column it makes is for others to infer.
+This package stands apart: it knows files and no models. Values are kept as they are; the types of
+columns are inferred by `tacit.frames`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.io.files import check_target, replaced
-from tacit.messages import did_you_mean
+from tacit.io.suggestions import did_you_mean
 from tacit.tables.columnar import COLUMNAR, read_columnar, write_columnar
 from tacit.tables.delimited import check_names, read_delimited
 from tacit.tables.jsonlines import read_json_lines
@@ -102,11 +103,10 @@ def batches(
     encoding: str = "utf-8",
     format: str | None = None,  # noqa: A002 - the word that users know
 ) -> Iterator[pl.DataFrame]:
-    r"""Read a table by batches, in their order and in the memory of a few of them.
+    r"""Read a table by batches, in order and in bounded memory.
 
-    The batches have the columns and types that `read` would give. JSON lines are gone through
-    twice for that; from a pipe, they are kept in a temporary file, as Parquet and Arrow are if they
-    come from a pipe or gzipped.
+    The batches have the columns and types that `read` gives. JSON lines are read twice for that,
+    from a pipe by way of a temporary file, as are Parquet and Arrow from a pipe or gzipped.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def write(
     spreadsheet: bool = False,
     format: str | None = None,  # noqa: A002 - the word that users know
 ) -> int:
-    """Write a table; a file is replaced whole or, if anything fails, left as it was.
+    """Write a table; a file is replaced atomically or, if anything fails, left as it was.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def write(
 
 
 def check_output(path: str | os.PathLike[str], format: str | None = None) -> str:  # noqa: A002
-    """Return the format that a file will be written in; an error if nothing can be written there.
+    """Return the format in which a file would be written; an error if it cannot be.
 
     Examples
     --------
@@ -230,7 +230,7 @@ def check_output(path: str | os.PathLike[str], format: str | None = None) -> str
 
 
 def columns(frame: pl.DataFrame, names: Sequence[str], *, source: str = "The table") -> None:
-    """Check that a table has columns of these names.
+    """Raise TableError unless a table has columns of these names.
 
     Examples
     --------
@@ -250,7 +250,7 @@ def columns(frame: pl.DataFrame, names: Sequence[str], *, source: str = "The tab
 
 @contextmanager
 def _named(name: str) -> Iterator[None]:
-    """Let an error of the disk name the file; a pipe that was closed is no error of ours."""
+    """Make disk errors name the file; a closed pipe is left to the caller."""
     try:
         yield
     except TableError:
@@ -297,7 +297,7 @@ def _frames(
     encoding: str,
     format: str | None,  # noqa: A002
 ) -> Iterator[pl.DataFrame]:
-    """Yield a table by frames of at most some rows, or of any size."""
+    """Yield a table as frames of at most `rows` rows, or of any size."""
     _polars()
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n\0'):
         raise TableError(f"{delimiter!r} cannot be a delimiter: give one character, such as ';'.")
@@ -321,7 +321,7 @@ def _frames(
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:
-    """Return whether the name of a file says that it is a table.
+    """Return whether the extension of a file is that of a table.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The descriptions in an Arrow file, checked before polars reads it; claims.py says why.
+"""Checks of the metadata of an Arrow file before polars reads it; header_checks.py says why.
 
-They are tables of FlatBuffers: https://flatbuffers.dev/internals. What is in them, and under which
-number, say Message.fbs, Schema.fbs and File.fbs in https://github.com/apache/arrow/tree/main/format.
+Metadata are FlatBuffers tables: https://flatbuffers.dev/internals. Their fields are defined by
+Message.fbs, Schema.fbs and File.fbs in https://github.com/apache/arrow/tree/main/format.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.claims import DEEPEST, BinaryFile, DamagedError, require
+from tacit.tables.header_checks import DEEPEST, BinaryFile, DamagedError, require
 
-__all__ = ["arrow_claims", "check_arrow_schema"]
+__all__ = ["arrow_sizes", "check_arrow_schema"]
 
 MAGIC = b"ARROW1"
 OTHERS = {
     b"\xff\xff\xff\xff": "it is an Arrow stream, and an Arrow file is needed",
     b"FEA1": "it is Feather of version 1, and version 2 is needed",
 }
-CONTINUED = b"\xff\xff\xff\xff"  # what messages begin with since 2019, before their length
+CONTINUED = b"\xff\xff\xff\xff"  # the prefix of messages since 2019, before their length
 DICTIONARY, BATCH = 2, 3  # kinds of messages
 FIXED_SIZE = (15, 16)  # kinds of columns: bytes and lists
 # Bytes that one byte of LZ4 or Zstandard can become at most: 255 in a match that goes on, and
@@ -37,7 +37,7 @@ I8, U16, I32, U32, I64 = map(Struct, ("<b", "<H", "<i", "<I", "<q"))
 
 
 class Table:
-    """A table of FlatBuffers: wherever it points to, only what is in the bytes is read."""
+    """A FlatBuffers table with bounds-checked offsets."""
 
     def __init__(self, data: bytes, at: int | None = None) -> None:
         self.data = data
@@ -82,8 +82,8 @@ class Table:
                 yield Table(self.data, first + 4 * number + offset)
 
 
-def arrow_claims(stream: IO[bytes]) -> Iterator[int]:
-    """Check an Arrow file, and yield by batches how many bytes of memory they claim at least."""
+def arrow_sizes(stream: IO[bytes]) -> Iterator[int]:
+    """Check an Arrow file, and yield a lower bound of the bytes of memory of each batch."""
     file = BinaryFile(stream)
     mark = file.part(0, min(8, file.size), "its mark")
     require(mark.startswith(MAGIC), OTHERS.get(mark[:4], "it does not begin with ARROW1"))
@@ -105,21 +105,21 @@ def arrow_claims(stream: IO[bytes]) -> Iterator[int]:
     for kind, at, head, body in blocks:
         file.check(at, head + body, "a batch")
         batch = _batch(file.part(at, head, "a batch"), kind)
-        yield _batch_claim(file, batch, at + head, body)
+        yield _batch_size(file, batch, at + head, body)
 
 
 def check_arrow_schema(message: bytes) -> int:
-    """Check the schema that a Parquet file may hold besides its own.
+    """Check the Arrow schema that a Parquet file may hold; return the most values a row can have.
 
-    Returns how many values one row of a column has at most by its type, present or missing: in
-    lists of a fixed size, and bytes if they are of one.
+    These are the elements of lists of a fixed size, and the bytes of binary values of one, present
+    or missing.
     """
     schema = Table(message[8:] if message.startswith(CONTINUED) else message).table(2)
     return 1 if schema is None else _check_fields(schema)
 
 
 def _check_fields(schema: Table) -> int:
-    """Refuse columns that are nested too deep, or many times in one another."""
+    """Raise DamagedError if columns are nested too deep; return the widest (see above)."""
     room = iter(range(len(schema.data) // 8))  # a column takes more
 
     def widest(parent: Table, number: int, depth: int) -> int:
@@ -152,8 +152,8 @@ def _batch(description: bytes, kind: int) -> Table:
     return batch
 
 
-def _batch_claim(file: BinaryFile, batch: Table, start: int, body: int) -> int:
-    """Check the buffers of a batch, and return how many bytes of memory it claims at least."""
+def _batch_size(file: BinaryFile, batch: Table, start: int, body: int) -> int:
+    """Check the buffers of a batch, and return a lower bound of its bytes of memory."""
     buffers, counts = batch.vector(2, BUFFER), batch.vector(4, "<i8")
     few = (counts >= 0) & (counts <= len(buffers))
     require(bool(few.all()), "a column has more buffers than there are")

@@ -1,4 +1,7 @@
-"""Parquet and Arrow files, which polars reads and writes itself, in bounded memory."""
+"""Parquet and Arrow files, read and written by polars in bounded memory.
+
+Their headers are validated first (`parquetfile`, `arrowfile`).
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import IO, TYPE_CHECKING, Any
 
-from tacit.tables.arrowfile import arrow_claims
-from tacit.tables.claims import DamagedError, memory
-from tacit.tables.parquetfile import parquet_claims
+from tacit.tables.arrowfile import arrow_sizes
+from tacit.tables.header_checks import DamagedError, memory
+from tacit.tables.parquetfile import parquet_sizes
 from tacit.tables.textfiles import Opened, TableError
 
 if TYPE_CHECKING:
@@ -19,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNAR", "polars_errors", "read_columnar", "write_columnar"]
 
 COLUMNAR = {"parquet": "Parquet", "arrow": "Arrow"}
-# Bytes of memory that any file may claim, and one of many bytes for each of them: 100 million times
-# the same number are 17,000 for each.
+# Bytes of memory that the header of any file may state, and of a large one for each of its bytes: a
+# column of 100 million equal numbers has 17,000.
 MOST_CLAIMED, MOST_EXPANDED = 1 << 28, 1 << 16
 
 
@@ -38,25 +41,25 @@ def polars_errors(problem: str, *others: type[Exception]) -> Iterator[None]:
 
 
 def read_columnar(source: Opened, kind: str, rows: int | None) -> Iterator[pl.DataFrame]:
-    """Yield a table by frames of so many rows, or in one."""
+    """Yield a table as frames of at most `rows` rows, or as one frame."""
     import polars as pl
 
     scan: Any = pl.scan_parquet if kind == "parquet" else pl.scan_ipc
     on_disk = nullcontext(source.stream) if source.plain else source.on_disk()
     problem = f"{source.name} is damaged or not a file of {COLUMNAR[kind]}: write or fetch it anew"
     with on_disk as file, polars_errors(problem, OSError, DamagedError):
-        _check_claims(file, kind, whole=rows is None)
+        _check_sizes(file, kind, whole=rows is None)
         start, table = 0, scan(file)
         while (frame := table.slice(start, rows).collect()).height:
             yield frame
             start += frame.height
 
 
-def _check_claims(file: IO[bytes], kind: str, whole: bool) -> None:
-    """Refuse a file that polars would end the process over, or fill the memory with."""
+def _check_sizes(file: IO[bytes], kind: str, whole: bool) -> None:
+    """Raise DamagedError if a file would abort polars, or would not fit in memory."""
     size = file.seek(0, os.SEEK_END)
     claimed, most = 0, min(memory(), max(MOST_CLAIMED, MOST_EXPANDED * size))
-    for claim in (parquet_claims if kind == "parquet" else arrow_claims)(file):
+    for claim in (parquet_sizes if kind == "parquet" else arrow_sizes)(file):
         claimed = claimed + claim if whole else claim
         if claimed > most:
             raise DamagedError(
@@ -67,9 +70,9 @@ def _check_claims(file: IO[bytes], kind: str, whole: bool) -> None:
 
 
 def write_columnar(frames: Iterable[pl.DataFrame], file: IO[bytes], kind: str, problem: str) -> int:
-    """Write frames to a file, and return how many rows that were.
+    """Write frames to a file, and return the number of rows.
 
-    Such files cannot be added to: all frames are written by themselves before they are joined.
+    These formats cannot be appended to: frames go to temporary files, which are then joined.
     """
     import polars as pl
 

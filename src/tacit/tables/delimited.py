@@ -1,6 +1,6 @@
-"""Delimited text (CSV, TSV and their kin) as data frames, block by block.
+"""Delimited text (CSV, TSV and the like) as data frames, block by block.
 
-Every cell stays the text that it is; what kind of column it makes is for others to infer.
+Every value stays text: types of columns are inferred by `tacit.frames`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["DELIMITERS", "check_names", "read_delimited"]
 
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 BLOCK = 4096  # rows that are lists of Python strings at a time
-END = "\0"  # a last line that no text holds: a quote that is still open swallows it
+END = "\0"  # a sentinel line that no text holds: an unclosed quote includes it
 QUOTED_AFTER_TAB = re.compile(r'(?:^|[\t\r\n])"')
 LONGEST_QUOTE = 16 * PIECE  # how far the other end of a quote in tab-separated text is looked for
 
@@ -56,7 +56,7 @@ def read_delimited(source: Opened, encoding: str, delimiter: str | None) -> Iter
 
 
 def check_names(names: Sequence[str], name: str) -> None:
-    """Refuse column names that are empty or there twice."""
+    """Raise TableError if a column name is empty or repeated."""
     places: dict[str, int] = {}
     for number, column in enumerate(names, 1):
         if not column.strip():
@@ -93,7 +93,7 @@ def _blocks(text: Iterator[str], name: str, delimiter: str) -> Iterator[tuple[in
 
 
 def _quotes(piece: str) -> bool | None:
-    """Return whether quotes quote in tab-separated text, None if it ends before one is closed."""
+    """Return whether tab-separated text uses quoting; None if it ends before a quote is closed."""
     reader = csv.reader(io.StringIO(piece, newline=""), delimiter="\t", strict=True)
     widths, lines = set(), 0
     with _long_cells():
@@ -141,7 +141,7 @@ def _quoted_blocks(
 def _frame(
     rows: list[Any], names: Sequence[str], delimiter: str, name: str, line: int
 ) -> pl.DataFrame:
-    """Return rows, not all of them blank, as columns of text."""
+    """Return rows, not all of them blank, as a frame of text columns."""
     import polars as pl
 
     found = list(filter(None, rows))
@@ -170,7 +170,7 @@ def _frame(
 
 
 def _lines_of(rows: Iterable[Any]) -> int:
-    """Return how many lines rows take up: a cell of a quoted row may have several."""
+    """Return the number of lines that rows span: a quoted value may have several."""
     return sum(1 + (0 if isinstance(row, str) else sum(map(line_ends, row))) for row in rows)
 
 
@@ -182,7 +182,7 @@ def _first_rows(text: str, delimiter: str) -> list[list[str]]:
 
 
 def _check_delimiter(text: str, name: str, delimiter: str) -> None:
-    """Refuse a delimiter that gives a single column where another gives several in two rows."""
+    """Raise TableError if the delimiter gives one column where another gives several."""
     for other, kind in DELIMITERS.items():
         header, row = _first_rows(text, other)
         if len(header) == len(row) > 1:
@@ -194,14 +194,14 @@ def _check_delimiter(text: str, name: str, delimiter: str) -> None:
 
 
 class _Limit:
-    """How many times the process-wide limit of csv is raised at this moment, and what it was."""
+    """Count of the users of a raised csv.field_size_limit (process-wide), and its old value."""
 
     lock, raised, usual = threading.Lock(), 0, 0
 
 
 @contextmanager
 def _long_cells() -> Iterator[None]:
-    """Let csv read long cells within the block, in this thread or in several."""
+    """Raise the csv field size limit within the block; thread-safe."""
     with _Limit.lock:
         if not _Limit.raised:
             _Limit.usual = csv.field_size_limit(LONGEST_LINE)

@@ -22,7 +22,7 @@ BLOCK = 4096  # records that are Python objects at a time
 
 
 def read_json_lines(source: Opened, encoding: str) -> Iterator[pl.DataFrame]:
-    """Yield the records of JSON lines; the text is read twice, first to see what columns there are.
+    """Yield the records of JSON lines as frames; a first pass finds the columns and their types.
 
     Numbers, truth values and text stay what they are. A column that mixes them, numbers beyond 64
     bits and nested values become text. NaN, null and keys that a record lacks are missing.

@@ -1,8 +1,8 @@
-"""The descriptions in a Parquet file, checked before polars reads it; claims.py says why.
+"""Checks of the metadata of a Parquet file before polars reads it; header_checks.py says why.
 
-They are structs of Thrift's compact protocol:
-https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md. What is in them,
-and under which number, says parquet.thrift in https://github.com/apache/parquet-format.
+Metadata are structs of Thrift's compact protocol:
+https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md. Their fields are
+defined by parquet.thrift in https://github.com/apache/parquet-format.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from tacit.tables.arrowfile import check_arrow_schema
-from tacit.tables.claims import DEEPEST, BinaryFile, DamagedError, require
+from tacit.tables.header_checks import DEEPEST, BinaryFile, DamagedError, require
 
-__all__ = ["parquet_claims"]
+__all__ = ["parquet_sizes"]
 
 MAGIC = b"PAR1"
 HEADER, LONGEST_HEADER = 1 << 10, 1 << 24  # bytes; those of a page are longer for long statistics
@@ -24,8 +24,8 @@ DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_2 = 0, 2, 3
 # Bytes that one byte can become at most, by the number of the compression: none, Snappy, gzip, LZO,
 # Brotli (which knows no limit), LZ4, Zstandard, LZ4.
 MOST_EXPANDED = (1, 32, 1100, 256, 1 << 31, 256, 1 << 15, 256)
-# Bits that a value takes in memory at least, missing or not, by the number of its type: truth
-# value, integers of 32, 64 and 96 bits, floating point of 32 and 64 bits, bytes.
+# Bits that a value takes in memory at least, missing or not, by the number of its type: boolean,
+# integers of 32, 64 and 96 bits, floating point of 32 and 64 bits, bytes.
 WIDTHS = dict(enumerate((1, 8, 64, 64, 32, 64, 8)))
 FIXED = 7  # bytes of a fixed length
 
@@ -35,9 +35,9 @@ SIZES = {TRUE: 1, BOOL: 1, BYTE: 1, DOUBLE: 8}  # in a list, where truth values 
 KINDS: dict[Any, int] = {dict: STRUCT, list: LIST}
 Struct = dict[int, Any]
 
-# The kinds of all fields that polars knows; a dict is a struct, a list has such elements. polars
-# reads these fields as what they should be, whatever kind the file gives them: they must be of it,
-# or the file would be another one here than there.
+# The types of all fields that polars knows; a dict is a struct, a list has such elements. polars
+# decodes a field by its expected type, whatever type the file states: the two must agree, or this
+# check would decode another file than polars does.
 EMPTY: Struct = {}
 STATISTICS = {1: BINARY, 2: BINARY, 3: I64, 4: I64, 5: BINARY, 6: BINARY, 7: BOOL, 8: BOOL}
 PAGE = {
@@ -80,7 +80,7 @@ FOOTER = {
 
 
 class Reader:
-    """What is written in Thrift's compact protocol, and nothing behind its end."""
+    """Decoder of Thrift's compact protocol, bounds-checked."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
@@ -154,8 +154,8 @@ class Reader:
         return -(number >> 1) - 1 if number & 1 else number >> 1
 
 
-def parquet_claims(stream: IO[bytes]) -> Iterator[int]:
-    """Check a Parquet file, and yield by pages how many bytes of memory they claim at least."""
+def parquet_sizes(stream: IO[bytes]) -> Iterator[int]:
+    """Check a Parquet file, and yield a lower bound of the bytes of memory of each page."""
     file = BinaryFile(stream)
     require(file.part(0, 4, "its mark") == MAGIC, "it does not begin with PAR1")
     end = file.part(file.size - 8, 8, "its footer")
@@ -175,7 +175,7 @@ def parquet_claims(stream: IO[bytes]) -> Iterator[int]:
             require(rows <= _whole(column, 5), "a column has too few values")
             left -= _whole(column, 7)
             require(left >= 0, "its columns overlap")
-            yield from _page_claims(file, column, width)
+            yield from _page_sizes(file, column, width)
 
 
 def _whole(fields: Struct, number: int) -> int:
@@ -185,7 +185,7 @@ def _whole(fields: Struct, number: int) -> int:
 
 
 def _widths(elements: list[Struct]) -> list[int]:
-    """Return how many bits a value of each column takes, and refuse what is nested too deep."""
+    """Return the bits that a value of each column takes; DamagedError if nested too deep."""
     widths, missing = [], [1]  # by levels, how many are still to come
     for element in elements:
         children, kind = element.get(5, 0), element.get(1)
@@ -208,8 +208,8 @@ def _arrow_width(text: bytes) -> int:
         return 1  # polars does not read it, either
 
 
-def _page_claims(file: BinaryFile, column: Struct, width: int) -> Iterator[int]:
-    """Check the pages of a column chunk."""
+def _page_sizes(file: BinaryFile, column: Struct, width: int) -> Iterator[int]:
+    """Check the pages of a column chunk, and yield a lower bound of the memory of each."""
     codec, values, size = (_whole(column, number) for number in (4, 5, 7))
     require(codec < len(MOST_EXPANDED), "a column is compressed in an unknown way")
     at = _whole(column, 11 if 11 in column else 9)
@@ -235,7 +235,7 @@ def _page_claims(file: BinaryFile, column: Struct, width: int) -> Iterator[int]:
 
 
 def _page(file: BinaryFile, at: int, end: int) -> tuple[Struct, int]:
-    """Return the header of a page, and where it ends."""
+    """Return the header of a page, and the offset of its end."""
     most = HEADER
     while True:
         reader = Reader(file.part(at, min(most, end - at), "a page"))

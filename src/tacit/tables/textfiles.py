@@ -1,6 +1,6 @@
-"""Files as they come: plain, gzipped or from standard input, as bytes or as pieces of whole lines.
+"""Opening and decoding of files: plain, gzipped or standard input, as bytes or as whole lines.
 
-Nothing here knows of rows and columns, except for the error that is raised when a file is broken.
+Knows nothing of rows and columns, except for the error of a broken file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import IO, Any
 __all__ = ["Opened", "TableError", "line_ends", "opened", "pieces"]
 
 PIECE = 1 << 20  # characters
-LONGEST_LINE = 100_000_000  # more than any text has; an unlimited line would fill the memory
+LONGEST_LINE = 100_000_000  # an unlimited line would fill the memory
 GZIP = b"\x1f\x8b"
 # In this order: what marks UTF-32 begins with what marks UTF-16.
 MARKS = {
@@ -43,16 +43,16 @@ class TableError(ValueError):
 
 @dataclass(frozen=True)
 class Opened:
-    """A file that is being read.
+    """A file opened for reading.
 
     Attributes
     ----------
     name : str
-        What messages call it.
+        Its name in messages.
     stream : binary file
-        What it holds, unzipped.
+        Its contents, unzipped.
     head : bytes
-        The first bytes of that; the stream stands before them.
+        Its first bytes, which the stream will read again.
     rereadable : bool
         Whether the stream can go back to its beginning.
     plain : bool
@@ -66,7 +66,7 @@ class Opened:
     plain: bool
 
     def on_disk(self) -> IO[bytes]:
-        """Return a temporary file with all that the stream holds."""
+        """Return a temporary file with the contents of the stream."""
         copy = tempfile.TemporaryFile()  # noqa: SIM115 - whoever asked for it closes it
         copyfileobj(self.stream, copy, PIECE)
         copy.seek(0)
@@ -117,7 +117,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Opened]:
 
 
 def pieces(source: Opened, encoding: str) -> Iterator[str]:
-    """Yield the text of a file by pieces of whole lines, the ends of lines as they are."""
+    """Yield the text of a file in pieces of whole lines, with line ends unchanged."""
     mark = next((mark for mark in MARKS if source.head.startswith(mark)), None)
     try:
         plain = codecs.lookup(encoding).name
@@ -151,7 +151,7 @@ def pieces(source: Opened, encoding: str) -> Iterator[str]:
 
 
 def line_ends(text: str, stop: int | None = None) -> int:
-    r"""Return how many lines end before a position: at \n, \r\n or \r.
+    r"""Return the number of line ends before a position: \n, \r\n or \r.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def line_ends(text: str, stop: int | None = None) -> int:
 
 
 def _begun(stream: Any, rereadable: bool) -> tuple[bytes, Any]:
-    """Return the first bytes of a stream, and the stream before them."""
+    """Return the first bytes of a stream, and the stream at its beginning."""
     head = stream.read(8)
     if rereadable:
         stream.seek(0)
@@ -172,7 +172,7 @@ def _begun(stream: Any, rereadable: bool) -> tuple[bytes, Any]:
 
 
 class _Rejoined(io.RawIOBase):
-    """A pipe, with the bytes that were taken from it put back."""
+    """A pipe, with the bytes that were read from it put back."""
 
     def __init__(self, head: bytes, stream: Any) -> None:
         self.head, self.stream = head, stream
@@ -188,7 +188,7 @@ class _Rejoined(io.RawIOBase):
 
 
 def _check(piece: str, name: str, line: int, encoding: str) -> None:
-    """Refuse what is not text."""
+    """Raise TableError if a piece is not text: too long a line, NUL or invalid bytes."""
     if len(piece) > LONGEST_LINE:
         raise TableError(
             f"{name}, line {line + line_ends(piece)}: more than {LONGEST_LINE:,} characters. "

@@ -1,4 +1,7 @@
-"""Data frames as text: CSV, TSV and JSON lines, safe for spreadsheets where that is asked for."""
+"""Writing of data frames as text: CSV, TSV and JSON lines, optionally safe for spreadsheets.
+
+Parquet and Arrow are written by `columnar`.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ready", "write_text"]
 
-# What a spreadsheet takes for a formula, unless it is a number.
+# Text that a spreadsheet runs as a formula, unless it is a number.
 FORMULA, NUMBER = r"^[=+\-@\t\r]", r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 def ready(frames: Iterable[pl.DataFrame], spreadsheet: bool) -> Iterator[pl.DataFrame]:
-    """Yield frames as they are to be written, all with the same columns."""
+    """Yield frames ready to be written; TableError unless all have the same columns."""
     names = None
     for frame in frames:
         names = names or frame.columns
@@ -50,7 +53,7 @@ def _for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def write_text(frames: Iterable[pl.DataFrame], file: IO[bytes], kind: str, problem: str) -> int:
-    """Write frames one after the other, and return how many rows that were."""
+    """Write frames one after the other, and return the number of rows."""
     rows = 0
     for number, frame in enumerate(frames):
         rows += frame.height
@@ -65,8 +68,8 @@ def write_text(frames: Iterable[pl.DataFrame], file: IO[bytes], kind: str, probl
 def _write_delimited(frame: pl.DataFrame, file: IO[bytes], delimiter: str, *, header: bool) -> None:
     """Write rows to a file, after the column names if these are wanted.
 
-    Nested values are written as JSON. What is missing is an empty cell, as empty text is: no reader
-    would tell them apart.
+    Nested values are written as JSON. Missing values and empty text are both empty cells, as no
+    reader distinguishes them.
     """
     import polars as pl
 

@@ -417,9 +417,9 @@ class TextClassifier(Scores, BaseEstimator):
         >>> tacit.load(path).predict(["the violin"])
         array(['music'], dtype='<U5')
         """
-        from tacit import modelfile  # which knows all estimators
+        import tacit  # `tacit.modelfile` knows every estimator: reached through the package alone
 
-        modelfile.save(self, path)
+        tacit.save(self, path)
 
     def adapt_prior(self, X: Any) -> TextClassifier:
         """Return a copy for texts whose classes have other shares than those of the fit.

@@ -1,4 +1,7 @@
-"""What several errors say alike."""
+"""Suggestions for misspelt names, as the end of error messages.
+
+In this room because `tacit.tables`, which stands apart, needs them as much as the estimators do.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ MOST_NAMES = 20
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return the end of a message about a name that is none of these.
+    """Return the end of an error about an unknown name: the nearest known one, and all names.
 
     Examples
     --------

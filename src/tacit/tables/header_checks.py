@@ -1,9 +1,9 @@
-"""What a binary file claims about itself: read where the file has it, and believed only then.
+"""Checks of the headers of binary files: bounds, sizes and nesting, before polars reads them.
 
-polars takes the memory that a Parquet or Arrow file claims before it looks whether the file has as
-much, and a claim beyond the memory of the machine ends the process: no exception comes of it. So
-arrowfile.py and parquetfile.py go through the descriptions in a file first. They read nothing of
-the columns, refuse what would end the process, and leave it to polars to make sense of the cells.
+polars allocates the memory that the header of a Parquet or Arrow file states before it checks that
+the file is as long, and a size beyond the memory of the machine aborts the process without an
+exception. So arrowfile.py and parquetfile.py validate the metadata of a file first. They read none
+of the column data; values are for polars to decode.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import IO
 
 __all__ = ["DEEPEST", "BinaryFile", "DamagedError", "memory", "require"]
 
-DEEPEST = 64  # levels of nested columns, as pyarrow has it; hundreds overflow the stack of polars
+DEEPEST = 64  # levels of nested columns, as in pyarrow; hundreds overflow the stack of polars
 
 
 class DamagedError(Exception):
-    """What a file says of itself cannot be so; the message says what."""
+    """The metadata of a file is inconsistent; the message says how."""
 
 
 def require(holds: bool, problem: str) -> None:
-    """Raise DamagedError unless something holds."""
+    """Raise DamagedError with this message unless a condition holds."""
     if not holds:
         raise DamagedError(problem)
 
 
 def memory() -> int:
-    """Return the bytes of memory that this machine has, or as many as any has if it does not say.
+    """Return the bytes of memory of this machine, or a terabyte if they cannot be determined.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def memory() -> int:
 
 
 class BinaryFile:
-    """A file of which parts are read, as long as they are inside of it.
+    """A binary file with bounds-checked random access.
 
     Examples
     --------
@@ -51,19 +51,19 @@ class BinaryFile:
     >>> BinaryFile(io.BytesIO(b"PAR1...")).part(4, 400, "its footer")
     Traceback (most recent call last):
         ...
-    tacit.tables.claims.DamagedError: its footer lies outside of the file
+    tacit.tables.header_checks.DamagedError: its footer lies outside of the file
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
         self.stream, self.size = stream, stream.seek(0, os.SEEK_END)
 
     def check(self, start: int, length: int, what: str) -> None:
-        """Refuse a part that is not all inside of the file."""
+        """Raise DamagedError unless a range of bytes lies in the file."""
         if start < 0 or length < 0 or start + length > self.size:
             raise DamagedError(f"{what} lies outside of the file")
 
     def part(self, start: int, length: int, what: str) -> bytes:
-        """Return so many bytes from a place on."""
+        """Return `length` bytes from `start` on."""
         self.check(start, length, what)
         self.stream.seek(start)
         return self.stream.read(length)

@@ -1,4 +1,7 @@
-"""What a command says and how it ends: facts, progress, errors in one line, exit codes."""
+"""Output of the commands: facts, progress, errors in one line, exit codes.
+
+Data goes to stdout, everything else to stderr. What the facts are is `tacit.report`'s.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tacit.report.facts import tell
+from tacit.report.facts import Facts, format_facts
 
 __all__ = ["UsageError", "app", "as_text", "command", "fitted", "report", "say"]
 
@@ -48,11 +51,11 @@ def _options(
 
 
 class UsageError(ValueError):
-    """The command line asks for what cannot be."""
+    """Options that contradict each other or cannot be met; exit code 2."""
 
 
 def command(*examples: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a command of a function: errors become one line and an exit code, examples help."""
+    """Register a function as a command: examples go to its help, errors to one line."""
 
     def make(function: Callable[..., Any]) -> Callable[..., Any]:
         first, _, rest = inspect.cleandoc(function.__doc__ or "").partition("\n\n")
@@ -73,7 +76,7 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
             code = function(**options) or 0
         except (KeyboardInterrupt, Exception) as error:
             if isinstance(error, OSError) and "roken pipe" in str(error):
-                # Whoever read stdout has had enough.
+                # The reader of stdout has closed it.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 raise typer.Exit(141) from None
             if options.get("debug"):
@@ -86,10 +89,10 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _outcome(error: BaseException) -> tuple[int, str]:
-    """Return the exit code and the line that an error ends with."""
+    """Return the exit code of an error, and its line on stderr."""
     line = " ".join(str(error).split())
     if isinstance(error, KeyboardInterrupt):
-        return 130, "stopped before anything was found; nothing was written."
+        return 130, "stopped before the first result; nothing was written."
     if isinstance(error, UsageError):
         return 2, line
     if isinstance(error, ValueError | OSError | ImportError):
@@ -102,15 +105,15 @@ def _outcome(error: BaseException) -> tuple[int, str]:
 
 
 def say(line: str) -> None:
-    """Say something to the person, on stderr; what data hold cannot steer the terminal."""
+    """Print a line to stderr, without control characters that data may hold."""
     shown = "".join(
         letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line
     )
     print(shown, file=sys.stderr, flush=True)
 
 
-def as_text(facts: dict[str, Any]) -> str:
-    """Return facts as JSON, in which what is infinite is null."""
+def as_text(facts: Facts) -> str:
+    """Return facts as JSON, with null for infinity and NaN."""
 
     def finite(value: Any) -> Any:
         if isinstance(value, dict):
@@ -122,18 +125,18 @@ def as_text(facts: dict[str, Any]) -> str:
     return json.dumps(finite(facts), ensure_ascii=False, indent=2, allow_nan=False)
 
 
-def report(facts: Callable[[], dict[str, Any]], as_json: bool, quiet: bool) -> None:
-    """Tell facts: as JSON on stdout, or in words on stderr."""
+def report(facts: Callable[[], Facts], as_json: bool, quiet: bool) -> None:
+    """Print facts: as JSON on stdout, or as text on stderr."""
     if as_json:
         print(as_text(facts()))
     elif not quiet:
-        for line in tell(facts()):
+        for line in format_facts(facts()):
             say(line)
 
 
 @contextmanager
 def _rounds(wanted: bool) -> Iterator[Callable[[int, float, float], None] | None]:
-    """Give a callback that shows the rounds on a terminal, or None."""
+    """Provide a callback that shows progress on a terminal, or None."""
     if not (wanted and sys.stderr.isatty()):
         yield None
         return
@@ -149,7 +152,7 @@ def _rounds(wanted: bool) -> Iterator[Callable[[int, float, float], None] | None
 
 
 def fitted(model: Any, *data: Any, show: bool) -> tuple[float, bool]:
-    """Fit; return the seconds that it took, and whether Ctrl-C ended it."""
+    """Fit with a progress display; return the seconds taken, and whether Ctrl-C ended it."""
     began, stopped = time.perf_counter(), False
     with _rounds(show) as callback:
         try:

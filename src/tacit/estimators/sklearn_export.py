@@ -1,4 +1,7 @@
-"""The plain scikit-learn estimator of a fitted one, for where tacit is not installed."""
+"""Export of fitted models to scikit-learn's own estimators, for where tacit is not installed.
+
+Only for models that scikit-learn has; model files of tacit are `tacit.modelfile`'s.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["HasCounterpart"]
+__all__ = ["SklearnExport"]
 
-# Fitted attributes that have the same name and meaning there.
+# Fitted attributes that have the same name and meaning in scikit-learn.
 SHARED = [
     *("n_features_in_", "feature_names_in_", "classes_", "class_count_", "class_log_prior_"),
     *("class_prior_", "feature_count_", "feature_log_prob_", "category_count_", "n_categories_"),
@@ -18,15 +21,15 @@ SHARED = [
 ]
 
 
-class HasCounterpart:
-    """An estimator whose fitted form scikit-learn has as well."""
+class SklearnExport:
+    """Adds `to_sklearn` to estimators that scikit-learn has under the same name."""
 
     def to_sklearn(self) -> Any:
         """Return the fitted model as scikit-learn's estimator of the same name.
 
-        It predicts the same, up to rounding, for rows that it takes: those without missing cells
-        or categories that training did not have. Its parameters are those of this estimator that
-        it knows; it has arrays of its own.
+        It predicts the same, up to rounding, for rows that it accepts: those without missing values
+        or unseen categories. It gets the parameters that it shares with this estimator, and copies
+        of the fitted arrays.
 
         Returns
         -------
@@ -43,7 +46,7 @@ class HasCounterpart:
         """
         check_is_fitted(self)
         if getattr(self, "components_per_class_", 1) > 1:
-            raise ValueError("scikit-learn has no classes of several components: there is no twin.")
+            raise ValueError("scikit-learn has no classes of several components to export to.")
         from sklearn import mixture, naive_bayes  # of which mixture takes long to import
 
         here = type(self).__name__
@@ -53,6 +56,6 @@ class HasCounterpart:
         for name in SHARED:
             if name in mine:
                 setattr(twin, name, deepcopy(mine[name]))
-        if isinstance(mine.get("alpha"), str):  # a rule of ours: theirs is what came of it
+        if isinstance(mine.get("alpha"), str):  # scikit-learn has no such rule, and gets its result
             twin.alpha = mine["_model"].family.alpha.copy()
         return twin
