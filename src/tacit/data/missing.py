@@ -15,6 +15,7 @@ def is_na(value: Any) -> bool:
 
     Examples
     --------
+    >>> import numpy as np
     >>> [is_na(value) for value in (None, float("nan"), np.datetime64("NaT"), "nan", 0, [1])]
     [True, True, True, False, False, False]
     """
