@@ -166,7 +166,7 @@ def inspect(
         if facts["rounds"] is not None:
             facts |= {"converged": found.converged_, "objective": found.objective_}
         if isinstance(found, TableClassifier | TextClassifier):
-            shares = found._log_prior if isinstance(found, TableClassifier) else found._log_shares
+            shares = found._log_prior
             names = map(str, found.classes_.tolist())
             facts["shares"] = dict(zip(names, np.exp(shares).tolist(), strict=True))
         elif isinstance(found, TableMixture):

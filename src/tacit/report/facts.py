@@ -98,8 +98,8 @@ def help_facts(found: UnlabeledHelp | None, classes: Sequence[Any]) -> dict[str,
 
 def marks_facts(model: Any, n: int = MARKS) -> dict[str, Any]:
     """Return what marks each class of a table or of texts."""
-    if hasattr(model, "_marks"):
-        names, marks = model._names(), model._marks(n)
+    if hasattr(model, "_top_features"):
+        names, marks = model._names(), model._top_features(n)
     else:
         names = model.classes_.tolist()
         marks = [model.top_features(name, n) for name in names]
@@ -122,7 +122,7 @@ def beside_facts(model: Any) -> dict[str, Any]:
     """Return what has a say beside columns and words: how many groups, and corrected values."""
     groups, correction = (getattr(model, name, None) for name in ("groups_", "correction_"))
     return {
-        "groups": None if groups is None else len(groups.shares),
+        "groups": None if groups is None else len(groups.class_ratios),
         "corrected": None if correction is None else len(correction.logs),
     }
 
