@@ -29,7 +29,7 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 import tacit
 from tacit.data.labels import encode
 from tacit.selection.cross_validation import Evaluation, cross_validate, folds
-from tacit.text.ensemble import VIEWS
+from tacit.text.ensemble import MEMBERS
 from tacit.text.weighting import TermWeights
 
 try:
@@ -77,7 +77,7 @@ class Division:
     def same(self) -> tuple[Any, Any]:
         """Counts as tacit weighs them in its first view, with what all rows to train on tell."""
         train, test = self.counts
-        weights = TermWeights(**VIEWS["topics"].weights).fit(train)
+        weights = TermWeights(**MEMBERS["topics"].weights).fit(train)
         return weights.transform(train), weights.transform(test)
 
     @cached_property

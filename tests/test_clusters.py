@@ -1,4 +1,4 @@
-"""Groups of rows that are alike: what they find, say and keep."""
+"""Clusters of the rows of a table (`groups_`): log-odds, explanations, files; model selection."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from sklearn.base import clone
 
 import tacit
 from modelfiles import pack, unpack
-from tacit.frames import candidates as trials
-from tacit.frames import selection as settling
+from tacit.frames import candidates, selection
 from tacit.report.facts import fit_facts, format_facts
 from tacit.selection.cross_validation import folds
 
 
 def table(n=600, seed=0):
-    """Rows of twelve groups, each of one class, which columns tell badly one by one."""
+    """Rows of twelve clusters, each of one class, of which single columns say little."""
     rng = np.random.default_rng(seed)
     group = rng.integers(0, 12, n)
     own = rng.integers(0, 3, (12, 16))
@@ -27,19 +26,20 @@ def table(n=600, seed=0):
     return X, np.array(["red", "blue"])[rng.permutation(12)[group] % 2]
 
 
-def hidden(y, known):
+def partly(y, known):
+    """Return the first labels, the rest missing."""
     return [label if i < known else None for i, label in enumerate(y.tolist())]
 
 
 @pytest.fixture(scope="module")
 def fitted():
     X, y = table()
-    return X, y, tacit.TableClassifier(random_state=0).fit(X, hidden(y, 60))
+    return X, y, tacit.TableClassifier(random_state=0).fit(X, partly(y, 60))
 
 
-def test_groups_of_rows_without_a_label_help(fitted):
+def test_clusters_of_unlabelled_rows_help(fitted):
     X, y, model = fitted
-    without = tacit.TableClassifier(unlabeled_weight=0.0).fit(X, hidden(y, 60))
+    without = tacit.TableClassifier(unlabeled_weight=0.0).fit(X, partly(y, 60))
     right = model.transduction_ == y
     assert right[60:].mean() > (without.transduction_ == y)[60:].mean() + 0.05
     assert model.groups_ is not None
@@ -47,7 +47,7 @@ def test_groups_of_rows_without_a_label_help(fitted):
     assert model.unlabeled_help_.em.accuracy > model.unlabeled_help_.supervised.accuracy
 
 
-def test_what_groups_say_of_a_row_by_hand(fitted):
+def test_log_odds_of_clusters_by_hand(fitted):
     """p(y | x) = sum_g p(g | x) p(y | g), the first by log p(x, g) over the root of 17 columns."""
     X, y, model = fitted
     groups, parts = model.groups_, []
@@ -62,10 +62,10 @@ def test_what_groups_say_of_a_row_by_hand(fitted):
     prior = counts / counts.sum()
     mass = np.stack([p[:60][codes == k].sum(axis=0) for k in range(2)], axis=1)
     mass += 0.1 / 4 * prior
-    shares = mass / mass.sum(axis=1, keepdims=True) / prior
-    np.testing.assert_allclose(groups.shares, shares)
-    said = groups.weight * np.log(p @ shares)
-    np.testing.assert_allclose(groups.evidence(model.prepare(X)), said)
+    ratios = mass / mass.sum(axis=1, keepdims=True) / prior
+    np.testing.assert_allclose(groups.class_ratios, ratios)
+    log_odds = groups.weight * np.log(p @ ratios)
+    np.testing.assert_allclose(groups.evidence(model.prepare(X)), log_odds)
 
 
 def test_labels_of_new_rows_are_those_of_the_fit(fitted):
@@ -87,7 +87,7 @@ def test_explanations_add_up(fitted, gap):
         assert found.log_odds == pytest.approx(found.prior + sum(t.log_odds for t in found.terms))
 
 
-def test_files_keep_groups(fitted, tmp_path):
+def test_files_keep_clusters(fitted, tmp_path):
     X, _, model = fitted
     path = tmp_path / "model.safetensors"
     model.save(path)
@@ -97,7 +97,7 @@ def test_files_keep_groups(fitted, tmp_path):
     assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
 
 
-def test_files_whose_groups_do_not_fit_are_refused(fitted, tmp_path):
+def test_files_whose_clusters_do_not_fit_are_refused(fitted, tmp_path):
     *_, model = fitted
     model.save(tmp_path / "model")
     content, arrays = unpack(tmp_path / "model")
@@ -110,9 +110,11 @@ def test_files_whose_groups_do_not_fit_are_refused(fitted, tmp_path):
             tacit.load(tmp_path / "other")
     kept = content["model"]["Saved"]["more"]["dict"]["groups_"]["SavedGroups"]
     first = kept["mixture"]["tuple"][0]
-    first["Saved"]["estimator"]["Alike"]["n_components"] = 5  # which says nothing
+    first["Saved"]["estimator"]["Alike"]["n_components"] = 5  # which has no effect
     (tmp_path / "other").write_bytes(pack(content, arrays))
-    assert len(tacit.load(tmp_path / "other").groups_.shares) == len(model.groups_.shares)
+    assert len(tacit.load(tmp_path / "other").groups_.class_ratios) == len(
+        model.groups_.class_ratios
+    )
 
 
 def test_many_rows_come_in_parts(fitted, monkeypatch):
@@ -122,8 +124,8 @@ def test_many_rows_come_in_parts(fitted, monkeypatch):
     np.testing.assert_array_equal(model.predict_proba(X), whole)
 
 
-def test_groups_of_no_class_do_little_harm():
-    """Many columns say the same, which has nothing to do with the classes."""
+def test_clusters_unrelated_to_classes_do_little_harm():
+    """Many copies of one column, which is independent of the classes."""
     apart = []
     for seed in range(6):
         rng = np.random.default_rng(seed)
@@ -131,46 +133,46 @@ def test_groups_of_no_class_do_little_harm():
         said = np.where(rng.random((6, 300)) < 0.7, y, 1 - y)
         same = np.tile(rng.integers(0, 5, 300), (20, 1))
         X = {f"x{j}": [f"v{v}" for v in column] for j, column in enumerate((*said, *same))}
-        found = tacit.TableClassifier(random_state=0).fit(X, hidden(y, 100)).transduction_
-        plain = tacit.TableClassifier(components_per_class=1).fit(X, hidden(y, 100)).transduction_
+        found = tacit.TableClassifier(random_state=0).fit(X, partly(y, 100)).transduction_
+        plain = tacit.TableClassifier(components_per_class=1).fit(X, partly(y, 100)).transduction_
         apart.append((found == y)[100:].mean() - (plain == y)[100:].mean())
     assert np.mean(apart) > -0.03
 
 
-def test_one_column_or_a_number_of_components_has_no_groups():
+def test_no_clusters_with_one_column_or_a_given_number_of_components():
     X, y = table()
-    one = tacit.TableClassifier().fit({"x0": X["x0"]}, hidden(y, 60))
-    given = tacit.TableClassifier(components_per_class=1).fit(X, hidden(y, 60))
+    one = tacit.TableClassifier().fit({"x0": X["x0"]}, partly(y, 60))
+    given = tacit.TableClassifier(components_per_class=1).fit(X, partly(y, 60))
     labelled = tacit.TableClassifier().fit(X, y.tolist())
     assert one.groups_ is given.groups_ is labelled.groups_ is None
 
 
-def test_a_warm_start_keeps_its_groups(fitted):
+def test_a_warm_start_keeps_its_clusters(fitted):
     X, y, _ = fitted
-    model = tacit.TableClassifier(random_state=0, warm_start=True).fit(X, hidden(y, 60))
+    model = tacit.TableClassifier(random_state=0, warm_start=True).fit(X, partly(y, 60))
     first = model.groups_
-    again = model.fit(X, hidden(y, 60))
+    again = model.fit(X, partly(y, 60))
     assert again.groups_ is first
     np.testing.assert_allclose(again.label_distributions_[60:], again.predict_proba(X)[60:])
 
 
-def test_reports_tell_of_groups(fitted):
+def test_reports_mention_clusters(fitted):
     X, y, model = fitted
-    facts = fit_facts(model, X, hidden(y, 60), 1.0)
-    assert facts["clusters"] == len(model.groups_.shares)
+    facts = fit_facts(model, X, partly(y, 60), 1.0)
+    assert facts["clusters"] == len(model.groups_.class_ratios)
     assert any("clusters of rows" in line for line in format_facts(facts))
 
 
 def test_the_order_of_columns_does_not_matter(fitted):
     X, y, model = fitted
     other = {name: X[name] for name in reversed(X)}
-    again = tacit.TableClassifier(random_state=0).fit(other, hidden(y, 60))
+    again = tacit.TableClassifier(random_state=0).fit(other, partly(y, 60))
     np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), atol=1e-9)
 
 
-def test_few_rows_without_a_label_are_no_groups(fitted):
+def test_no_clusters_of_few_unlabelled_rows(fitted):
     X, y, _ = fitted
-    model = tacit.TableClassifier(random_state=0).fit(X, hidden(y, 570))
+    model = tacit.TableClassifier(random_state=0).fit(X, partly(y, 570))
     assert model.groups_ is None
 
 
@@ -179,46 +181,46 @@ def test_rows_of_no_weight_are_as_if_they_were_not_there(fitted):
     weight = np.where(np.arange(600) < 400, 1.0, 0.0)
     fewer = {name: cells[:400] for name, cells in X.items()}
     model = tacit.TableClassifier(kinds={"size": "out"}, random_state=0)  # bins know all cells
-    zero = clone(model).fit(X, hidden(y, 60), sample_weight=weight)
-    gone = clone(model).fit(fewer, hidden(y[:400], 60))
+    zero = clone(model).fit(X, partly(y, 60), sample_weight=weight)
+    gone = clone(model).fit(fewer, partly(y[:400], 60))
     np.testing.assert_allclose(zero.predict_proba(X), gone.predict_proba(X), atol=1e-9)
 
 
-def test_bins_that_are_not_beside_each_other_are_refused():
+def test_neighbour_smoothing_of_another_length_is_refused():
     with pytest.raises(ValueError, match="beside"):
         tacit.families.Categorical(1.0, 2, beside=(0.5,)).bind(np.zeros((1, 1)))
 
 
-def test_numbers_that_lie_close_together_are_alike():
-    """Nine clouds of numbers as on a chessboard, of which either number alone tells nothing."""
+def test_clusters_of_numbers_keep_distances():
+    """Nine clouds of numbers as on a chessboard, in which neither number alone says anything."""
     rng = np.random.default_rng(0)
     place = rng.integers(0, 3, (900, 2))
     x = place + rng.normal(0.0, 0.15, (900, 2))
     y = np.array(["black", "white"])[place.sum(axis=1) % 2]
     X = {"x": x[:, 0].tolist(), "y": x[:, 1].tolist()}
-    model = tacit.TableClassifier(random_state=0).fit(X, hidden(y, 60))
-    plain = tacit.TableClassifier(components_per_class=1).fit(X, hidden(y, 60))
+    model = tacit.TableClassifier(random_state=0).fit(X, partly(y, 60))
+    plain = tacit.TableClassifier(components_per_class=1).fit(X, partly(y, 60))
     right, by_columns = ((m.transduction_ == y)[60:].mean() for m in (model, plain))
     assert right > max(0.9, by_columns + 0.1)
 
 
-def test_few_hidden_labels_do_not_decide(monkeypatch):
-    """What is usual is done with fewer than 20, unless they clearly speak against it.
+def test_fewer_than_20_held_out_labels_do_not_choose(monkeypatch):
+    """The defaults are used, unless held-out labels clearly speak against unlabelled rows.
 
-    They only tell how far to trust all that is said.
+    They only set the temperature.
     """
     X, y = table()
-    model = tacit.TableClassifier(random_state=0).fit(X, hidden(y, 18))
+    model = tacit.TableClassifier(random_state=0).fit(X, partly(y, 18))
     assert model.temperature_ * model.groups_.weight == pytest.approx(2.0 * np.sqrt(17))
     assert model.temperature_ > np.sqrt(17)
     assert model.unlabeled_weight_ == model.unlabeled_help_.weight == 0.1
     assert model.unlabeled_help_.em.rows == model.unlabeled_help_.supervised.rows == 18
-    monkeypatch.setattr(trials, "FIRMER", 0.1)
-    loose = tacit.TableClassifier(random_state=0).fit(X, hidden(y, 18))
+    monkeypatch.setattr(candidates, "TEMPERATURE_PENALTY", 0.1)
+    loose = tacit.TableClassifier(random_state=0).fit(X, partly(y, 18))
     assert loose.temperature_ > model.temperature_
 
 
-def test_half_as_sure_where_nothing_can_be_hidden(monkeypatch):
+def test_twice_the_temperature_where_no_label_can_be_held_out(monkeypatch):
     """The labels are the same; texts, which are calibrated by themselves, are left alone.
 
     So are batches, which may bring labels yet.
@@ -237,58 +239,58 @@ def test_half_as_sure_where_nothing_can_be_hidden(monkeypatch):
     assert beside.groups_.weight == 2.0
     batch = tacit.TableClassifier(random_state=0).partial_fit(X, labels, ["blue", "red"])
     assert batch.temperature_ == pytest.approx(np.sqrt(17))
-    monkeypatch.setattr(settling, "UNTOLD", 1.0)
+    monkeypatch.setattr(selection, "UNTESTED_TEMPERATURE", 1.0)
     surer = fit()
     assert (surer.transduction_ == model.transduction_).all()
     odds, more = (np.ptp(m.predict_log_proba(X), axis=1) for m in (model, surer))
     np.testing.assert_allclose(2.0 * odds, more)
 
 
-def test_some_hidden_labels_choose_but_do_not_weigh():
-    """From 20 on they say how numbers are seen; all is still weighed as expected."""
+def test_20_to_39_held_out_labels_choose_but_learn_no_weights():
+    """From 20 on they choose bins or not; weights are still the expected ones."""
     rng, wide = np.random.default_rng(0), np.arange(600) % 2
     numbers = rng.normal(size=(6, 600)) * (1.0 + 3.0 * wide)  # one class lies around the other
     X, y = {f"x{j}": own.tolist() for j, own in enumerate(numbers)}, np.array(["in", "out"])[wide]
-    fits = {n: tacit.TableClassifier(random_state=0).fit(X, hidden(y, n)) for n in (19, 20, 39, 40)}
+    fits = {n: tacit.TableClassifier(random_state=0).fit(X, partly(y, n)) for n in (19, 20, 39, 40)}
     binned = {n: all(column.edges for column in fit.columns_) for n, fit in fits.items()}
     assert binned == {19: True, 20: False, 39: False, 40: False}
-    weighed = [fit.temperature_ * fit.groups_.weight for fit in fits.values()]
-    assert np.isclose(weighed, 2.0 * np.sqrt(6)).tolist() == [True, True, True, False]
+    products = [fit.temperature_ * fit.groups_.weight for fit in fits.values()]
+    assert np.isclose(products, 2.0 * np.sqrt(6)).tolist() == [True, True, True, False]
     right = {n: (fit.transduction_ == y)[40:].mean() for n, fit in fits.items()}
     assert right[20] > right[19]
 
 
-def test_some_hidden_labels_leave_alpha_and_unlabelled_rows_as_usual():
+def test_20_to_39_held_out_labels_leave_alpha_and_the_unlabelled_weight():
     """Two of four values speak for a class for certain: with more labels alpha would be smaller."""
     rng, code = np.random.default_rng(0), np.arange(600) % 2
     X = {f"x{j}": [f"v{v}" for v in 2 * code + rng.integers(0, 2, 600)] for j in range(2)}
     X |= {f"n{j}": [f"v{v}" for v in rng.integers(0, 9, 600)] for j in range(6)}
     y = np.array(["even", "odd"])[code]
-    some, more = (tacit.TableClassifier(random_state=0).fit(X, hidden(y, n)) for n in (30, 60))
+    some, more = (tacit.TableClassifier(random_state=0).fit(X, partly(y, n)) for n in (30, 60))
     assert some.alpha_ == 1.0 > more.alpha_
     assert some.unlabeled_weight_ == some.unlabeled_help_.weight == 0.1
 
 
-def test_some_hidden_labels_tell_how_sure_it_can_be_and_forbid_what_misleads():
-    """Nine copies of a column that is right two times in three, and noise that makes groups."""
+def test_20_to_39_held_out_labels_set_the_temperature_and_forbid_what_misleads():
+    """Nine copies of a column that is right two times in three, and noise that makes clusters."""
     rng, code = np.random.default_rng(0), np.arange(600) % 2
     told = np.where(rng.random(600) < 0.65, code, 1 - code)
     X = {f"x{j}": [f"v{v}" for v in told] for j in range(9)}
     X["noise"] = [f"v{v}" for v in rng.integers(0, 3, 600)]
-    model = tacit.TableClassifier(random_state=0).fit(X, hidden(np.array(["a", "b"])[code], 30))
+    model = tacit.TableClassifier(random_state=0).fit(X, partly(np.array(["a", "b"])[code], 30))
     assert model.temperature_ > 1.5 * np.sqrt(10)
     assert model.unlabeled_weight_ == 0.0
 
 
-def test_few_hidden_labels_never_make_it_surer():
+def test_few_held_out_labels_never_lower_the_temperature():
     """All of them are found, by one column of many, but so few may be chance."""
     rng, y = np.random.default_rng(0), np.array(["left", "right"])[np.arange(600) % 2]
     X = {f"x{j}": [f"v{cell}" for cell in rng.integers(0, 3, 600)] for j in range(16)}
-    model = tacit.TableClassifier(random_state=0).fit({**X, "told": y.tolist()}, hidden(y, 30))
+    model = tacit.TableClassifier(random_state=0).fit({**X, "told": y.tolist()}, partly(y, 30))
     assert model.temperature_ == pytest.approx(np.sqrt(17))
 
 
-def test_one_row_does_not_take_all_trust_away():
+def test_one_outlier_does_not_set_the_temperature():
     """A number far out on the wrong side: naive Bayes is sure of the wrong class by many nats."""
     rng = np.random.default_rng(0)
     code = rng.integers(0, 2, 330)
@@ -298,41 +300,41 @@ def test_one_row_does_not_take_all_trust_away():
     }
     X |= {f"n{j}": (code + rng.normal(size=330)).tolist() for j in range(2)}
     X["n0"][3] = 60.0 if code[3] == 0 else -60.0
-    labels = hidden(np.array(["a", "b"])[code], 30)
+    labels = partly(np.array(["a", "b"])[code], 30)
     model = tacit.TableClassifier(numbers="normal", random_state=0).fit(X, labels)
     assert model.temperature_ < 10
 
 
-def test_labels_are_hidden_several_times_where_that_is_quick(monkeypatch):
-    """In other parts each time, and what is said is averaged; texts and many rows: once."""
+def test_cross_validation_is_repeated_where_that_is_quick(monkeypatch):
+    """With other folds each time, and predictions averaged; with texts or many rows once."""
     X, y = table(200)
     seeds = []
     monkeypatch.setattr(
-        trials, "folds", lambda codes, n, seed=0: seeds.append(seed) or folds(codes, n, seed)
+        candidates, "folds", lambda codes, n, seed=0: seeds.append(seed) or folds(codes, n, seed)
     )
 
     def fit(kinds=None):
         seeds.clear()
-        model = tacit.TableClassifier(kinds=kinds, random_state=0).fit(X, hidden(y, 60))
+        model = tacit.TableClassifier(kinds=kinds, random_state=0).fit(X, partly(y, 60))
         return list(seeds), model.temperature_
 
     often, averaged = fit()
     assert often == [0, 1, 2]
     assert fit({"x0": "text"})[0] == [0]
-    monkeypatch.setattr(trials, "QUICK_ROWS", 199)
+    monkeypatch.setattr(candidates, "MAX_REPEATED_ROWS", 199)
     once, plain = fit()
     assert once == [0]
     assert plain != averaged
 
 
-def test_one_value_far_out_does_not_hide_where_the_others_lie():
+def test_an_outlier_does_not_hide_the_clusters():
     rng = np.random.default_rng(0)
     place = rng.integers(0, 3, (900, 2))
     x = place + rng.normal(0.0, 0.15, (900, 2))
     x[777, 0] = -99999.0
     y = np.array(["black", "white"])[place.sum(axis=1) % 2]
     X = {"x": x[:, 0].tolist(), "y": x[:, 1].tolist()}
-    model = tacit.TableClassifier(random_state=0).fit(X, hidden(y, 60))
+    model = tacit.TableClassifier(random_state=0).fit(X, partly(y, 60))
     assert (model.transduction_ == y)[60:].mean() > 0.9
 
 
@@ -359,7 +361,7 @@ def test_numbers_of_rows_without_weight_are_none():
     assert np.isfinite(found.variance).all()
 
 
-def test_more_classes_than_groups_have_none():
+def test_no_clusters_if_there_are_more_classes():
     X, _ = table()
     many = np.array([f"class {i % 60}" for i in range(600)])
-    assert tacit.TableClassifier(random_state=0).fit(X, hidden(many, 300)).groups_ is None
+    assert tacit.TableClassifier(random_state=0).fit(X, partly(many, 300)).groups_ is None

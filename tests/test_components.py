@@ -12,7 +12,7 @@ from sklearn.base import clone
 import tacit
 from modelfiles import GOLDEN
 from tacit.estimators.components import joined
-from tacit.frames import candidates as trials
+from tacit.frames import candidates
 
 PLACE = np.repeat([0, 1, 2], 60)
 NAMES = np.array(["outer", "inner", "outer"])[PLACE]
@@ -188,7 +188,7 @@ def exclusive_or(n: int, known: int) -> tuple[dict[str, list[object]], np.ndarra
     return table, names, np.where(np.arange(n) < known, names, None)
 
 
-def test_columns_of_a_table_that_hang_together(tmp_path):
+def test_dependent_columns_of_a_table(tmp_path):
     table, names, y = exclusive_or(500, 150)
     model = tacit.TableClassifier(random_state=0).fit(table, y)
     assert model.components_per_class_ > 1
@@ -233,7 +233,7 @@ def test_tables_of_components_are_explained(texts):
     assert set(rows) == set(table)
 
 
-def test_one_component_where_hidden_labels_ask_for_no_more():
+def test_one_component_where_held_out_labels_ask_for_no_more():
     rng = np.random.default_rng(3)
     k = rng.integers(0, 2, 400)
     cells = (rng.random((400, 6)) < np.where(k, 0.7, 0.3)[:, None]).astype(int)
@@ -244,7 +244,7 @@ def test_one_component_where_hidden_labels_ask_for_no_more():
 
 
 @pytest.mark.parametrize("texts", [False, True])
-def test_some_rows_stand_for_many_while_something_is_tried(texts, monkeypatch):
+def test_candidates_are_fitted_to_a_sample_of_unlabelled_rows(texts, monkeypatch):
     table, names, y = exclusive_or(900, 150)
     if texts:
         rng = np.random.default_rng(4)
@@ -252,7 +252,7 @@ def test_some_rows_stand_for_many_while_something_is_tried(texts, monkeypatch):
             " ".join(rng.choice([name, "the", "a", "of"], 4, p=[0.1, 0.3, 0.3, 0.3]))
             for name in names
         ]
-    monkeypatch.setattr(trials, "MOST_ROWS", 200)
+    monkeypatch.setattr(candidates, "MAX_UNLABELED", 200)
     model = tacit.TableClassifier(random_state=0).fit(table, y)
     assert model.components_per_class_ > 1
     assert (model.transduction_ == names).mean() > 0.98
@@ -304,31 +304,31 @@ def test_ctrl_c_before_the_rounds_leaves_the_model(monkeypatch):
     assert batches.fit(table, y).components_per_class_ > 1
 
 
-def test_shares_in_trials_are_those_of_all_rows(monkeypatch):
+def test_the_class_prior_of_candidates_is_that_of_all_rows(monkeypatch):
     """Labelled rows are half of either class, the others are nearly all of one."""
     rng = np.random.default_rng(5)
     k = (rng.random(2000) < np.where(np.arange(2000) < 200, 0.5, 0.1)).astype(int)
     guess = np.where(rng.random((4, 2000)) < 0.8, k, rng.integers(0, 2, (4, 2000)))
     table = {f"c{j}": np.array(["no", "yes"])[cells].tolist() for j, cells in enumerate(guess)}
     y, found = np.where(np.arange(2000) < 200, k, -1), []
-    judge = trials.Trial.tells
+    decide = candidates.CandidateEvaluator.can_decide
 
-    def tells(trial, setting):
-        told = judge(trial, setting)
-        found.append(trial.shares)
-        return told
+    def can_decide(evaluator, candidate):
+        decided = decide(evaluator, candidate)
+        found.append(evaluator.class_prior)
+        return decided
 
-    monkeypatch.setattr(trials.Trial, "tells", tells)
+    monkeypatch.setattr(candidates.CandidateEvaluator, "can_decide", can_decide)
     for most in (10**6, 200):
-        monkeypatch.setattr(trials, "MOST_ROWS", most)
+        monkeypatch.setattr(candidates, "MAX_UNLABELED", most)
         tacit.TableClassifier(random_state=0, missing_label=-1).fit(table, y)
     np.testing.assert_allclose(found[1], found[0], atol=0.04)
     assert found[1][1] < 0.25
 
 
-@pytest.mark.parametrize("half_known", [False, True])
-def test_trials_count_labelled_rows_once_for_all_alphas(monkeypatch, half_known):
-    """With the same bits as if they counted them anew; half a label is another thing with each."""
+@pytest.mark.parametrize("uncertain", [False, True])
+def test_candidates_count_labelled_rows_once_for_all_alphas(monkeypatch, uncertain):
+    """With the same bits as if counted anew; with uncertain labels counts depend on alpha."""
     rng = np.random.default_rng(6)
     k = rng.integers(0, 2, 200)
     codes = np.where(rng.random((3, 200)) < 0.6, k, rng.integers(0, 4, (3, 200)))
@@ -339,27 +339,27 @@ def test_trials_count_labelled_rows_once_for_all_alphas(monkeypatch, half_known)
     }
     y = np.eye(2)[k]
     y[90:] = 1.0
-    if half_known:
+    if uncertain:
         y[::3] = 0.5 * y[::3] + 0.25
-    fits, makes = [], trials.without_rows
+    fits, makes = [], candidates.fit_folds
 
     def counted(*given):
         for fit in makes(*given):
             fits.append(fit)
             yield fit
 
-    monkeypatch.setattr(trials, "without_rows", counted)
+    monkeypatch.setattr(candidates, "fit_folds", counted)
     model = tacit.TableClassifier(random_state=0)
     found, once = model.fit(table, y).predict_proba(table), len(fits)
-    begin = trials.Trial.__init__
+    begin = candidates.CandidateEvaluator.__init__
 
     def counts_anew(self, *given):
         begin(self, *given)
-        self.counts_once = False
+        self.reuse_counts = False
 
-    monkeypatch.setattr(trials.Trial, "__init__", counts_anew)
+    monkeypatch.setattr(candidates.CandidateEvaluator, "__init__", counts_anew)
     np.testing.assert_array_equal(model.fit(table, y).predict_proba(table), found)
-    assert (2 * once == len(fits)) == half_known
+    assert (2 * once == len(fits)) == uncertain
 
 
 def test_a_file_from_before_components_warms_up():

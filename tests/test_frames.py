@@ -30,8 +30,8 @@ from tacit import (
 )
 from tacit.data.missing import is_missing
 from tacit.families import Gaussian
-from tacit.frames.columns import CellError, Column, columns_of, cut, infer
-from tacit.frames.values import Cells
+from tacit.frames.columns import CellError, Column, bin_edges, columns_of, infer
+from tacit.frames.values import ColumnValues
 from tacit.text import CountVectorizer
 
 TABLE = {
@@ -49,8 +49,8 @@ TABLE = {
 LABELS = ["a" if i == 0 else "b" if i == 1 else None for i in range(40)]
 
 
-def kind_of(cells, name="column"):
-    (column,), _ = infer({name: Cells(cells)}, None, CountVectorizer())
+def type_of(cells, name="column"):
+    (column,), _ = infer({name: ColumnValues(cells)}, None, CountVectorizer())
     return column.kind
 
 
@@ -87,19 +87,19 @@ def kind_of(cells, name="column"):
     ],
 )
 def test_rules(cells, kind):
-    assert kind_of(cells) == kind
+    assert type_of(cells) == kind
 
 
 def test_numbers_that_are_called_id():
     cells = [5, 3, 12, 7, 9, 20, 1, 30, 17, 2]
     for name in ("id", "customer_id", "CustomerID", "row id"):
-        assert kind_of(cells, name) == "out"
+        assert type_of(cells, name) == "out"
     for name in ("paid", "grid", "width"):
-        assert kind_of(cells, name) == "number"
+        assert type_of(cells, name) == "number"
 
 
 def test_a_late_cell_that_is_no_number():
-    assert kind_of(
+    assert type_of(
         [i / 7 for i in range(30_000)] + ["about 3 or so", *[i / 3 for i in range(9)]]
     ) == ("text")
 
@@ -120,7 +120,7 @@ def frames():
     }
 
 
-def test_kinds_are_shown():
+def test_feature_types_are_shown():
     model = TableClassifier().fit(TABLE, LABELS)
     assert {c.name: c.kind for c in model.columns_} == {
         **dict.fromkeys(("no", "day", "code", "same", "gap"), "out"),
@@ -345,7 +345,7 @@ def test_criteria_of_a_dict():
     )
 
 
-def test_kinds_can_be_given():
+def test_feature_types_can_be_given():
     kinds = {"grade": "number", "no": "number", "code": "out", "colour": "text"}
     model = TableClassifier(kinds=kinds).fit(TABLE, LABELS)
     assert {c.name: c.kind for c in model.columns_ if c.name in kinds} == kinds
@@ -443,7 +443,7 @@ TOPICS = {"sport": "goal cup team score match", "music": "violin cello piano son
 
 
 def reviews(n=120, seed=0):
-    """Return a table whose text, colour and size each tell something of the class."""
+    """Return a table whose text, colour and size are each informative of the class."""
     rng = np.random.default_rng(seed)
     y = rng.choice(sorted(TOPICS), n)
     words = {name: text.split() for name, text in TOPICS.items()}
@@ -485,8 +485,8 @@ def test_texts_beside_other_columns():
     p = model.predict_proba(table)
     np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(table))
     np.testing.assert_allclose(np.exp(model.predict_log_proba(table)), p)
-    hidden = [i for i, name in enumerate(known) if name is None]
-    np.testing.assert_allclose(model.label_distributions_[hidden], p[hidden], rtol=1e-7)
+    unlabelled = [i for i, name in enumerate(known) if name is None]
+    np.testing.assert_allclose(model.label_distributions_[unlabelled], p[unlabelled], rtol=1e-7)
     for i in range(0, 120, 13):
         found = model.explain({name: cells[i] for name, cells in table.items()})
         log_p = np.log(p[i])
@@ -516,7 +516,7 @@ def test_tables_with_texts_are_saved_and_have_the_same_bits(tmp_path, threads):
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
 
 
-def test_two_texts_are_weighed():
+def test_two_texts_have_weights():
     """The same text twice counts about once."""
     table, known, _ = reviews()
     texts = {"note": table["note"], "copy": table["note"]}
@@ -542,16 +542,16 @@ def test_labelled_words_of_tables():
 
 
 def test_numbers_in_bins():
-    assert cut(np.array([1.0, 1.0, np.nan])) == ()
+    assert bin_edges(np.array([1.0, 1.0, np.nan])) == ()
     tight = np.array([1.0, np.nextafter(1.0, 2.0)])
-    assert len(cut(tight)) >= 2
-    edges = cut(np.arange(1000.0))
+    assert len(bin_edges(tight)) >= 2
+    edges = bin_edges(np.arange(1000.0))
     column = Column("size", "number", edges=edges)
-    codes = column.shaped(np.array([[-5.0], [0.0], [999.0], [1e9], [np.nan]]))
+    codes = column.to_bins(np.array([[-5.0], [0.0], [999.0], [1e9], [np.nan]]))
     assert codes[:4, 0].tolist() == [0.0, 0.0, 4.0, 4.0]
     assert np.isnan(codes[4, 0])
     assert (
-        np.bincount(column.shaped(np.arange(1000.0)[:, None])[:, 0].astype(int)).tolist()
+        np.bincount(column.to_bins(np.arange(1000.0)[:, None])[:, 0].astype(int)).tolist()
         == [200] * 5
     )
     assert column.values[0] == "below 200"
@@ -566,7 +566,7 @@ def test_numbers_in_bins():
     drawn, _ = model.sample(100)
     assert min(skewed["x"]) <= min(drawn["x"]) <= max(drawn["x"]) <= max(skewed["x"])
     for fields in ({"edges": (1.0,)}, {"edges": (2.0, 1.0)}, {"edges": (0.0, np.nan)}):
-        with pytest.raises(ValueError, match="bins that are none"):
+        with pytest.raises(ValueError, match="bin edges that do not rise"):
             Column("size", "number", **fields)
     with pytest.raises(ValueError, match="has what another kind has"):
         Column("size", "out", edges=(1.0, 2.0))
@@ -596,7 +596,7 @@ def test_texts_in_any_order_are_saved(tmp_path):
     np.testing.assert_array_equal(again.predict_proba(texts), model.predict_proba(texts))
 
 
-def test_hidden_labels_do_not_leak_through_texts():
+def test_held_out_labels_do_not_leak_through_texts():
     """Labels are random; each row has a twin without a label that shares its only word."""
     rng = np.random.default_rng(0)
     y = rng.choice(["a", "b"], 60)
@@ -632,15 +632,15 @@ def test_a_failed_refit_changes_nothing(X, y, weight):
     assert set(model.__dict__) == state
 
 
-def test_warm_starts_batches_and_starts_keep_what_was_settled():
+def test_warm_starts_batches_and_starts_keep_the_selected_settings():
     table, known, _ = reviews()
     model = TableClassifier(random_state=0, warm_start=True).fit(table, known)
-    settled = model.columns_, model.texts_, model.temperature_, model.alpha_
+    selected = model.columns_, model.texts_, model.temperature_, model.alpha_
     other, more, _ = reviews(seed=7)
     model.fit(other, more)
-    assert (model.columns_, model.texts_, model.temperature_, model.alpha_) == settled
+    assert (model.columns_, model.texts_, model.temperature_, model.alpha_) == selected
     model.partial_fit(table, known)
-    assert model.temperature_ == settled[2]
+    assert model.temperature_ == selected[2]
     start = np.random.default_rng(0).dirichlet(np.ones(2), 120)
     TableClassifier(random_state=0, init=start).fit(table, known)
 

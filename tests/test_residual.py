@@ -1,4 +1,4 @@
-"""What hidden labels put right: against logistic regression, and what is kept, said and shown."""
+"""The residual correction: against logistic regression; its files, explanations and reports."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from modelfiles import pack, unpack
 from tacit import kernels
 from tacit.kernels import parallel
 from tacit.report.facts import fit_facts, format_facts
-from tacit.selection import residual as corrections
-from tacit.selection.candidates import Judged, Weighed
-from tacit.selection.residual import learn
+from tacit.selection import residual
+from tacit.selection.candidates import OutOfFold, Stacked
+from tacit.selection.residual import fit_residual
 
 
 def rows(n, d, K=3, seed=0):
@@ -29,79 +29,83 @@ def rows(n, d, K=3, seed=0):
         X.multiply(1 / np.maximum(np.sqrt(X.multiply(X).sum(axis=1)), 1e-9)[:, None])
     )
     truth = (X @ rng.normal(0.0, 3.0, (d, K)) + rng.normal(0.0, 0.5, (n, K))).argmax(axis=1)
-    return X, Judged(np.zeros((n, K, 1)), truth, np.arange(n) % 5, np.ones(n))
+    return X, OutOfFold(np.zeros((n, K, 1)), truth, np.arange(n) % 5, np.ones(n))
 
 
 @pytest.mark.parametrize("d", [20, 300])  # fewer columns than rows, and more
-def test_without_models_it_is_logistic_regression(d, monkeypatch):
-    monkeypatch.setattr(corrections, "ROUNDS", 1000)
-    monkeypatch.setattr(corrections, "FIRMNESS", (0.5,))
-    X, judged = rows(120, d)
+def test_with_a_uniform_offset_it_is_logistic_regression(d, monkeypatch):
+    monkeypatch.setattr(residual, "MAX_ITER", 1000)
+    monkeypatch.setattr(residual, "PENALTIES", (0.5,))
+    X, predictions = rows(120, d)
     even = np.full((120, 3), 1 / 3)
-    logs, (weighed,) = learn(X, judged, Weighed.of(np.ones(1), even, judged.truth, np.ones(120)))
+    logs, (stacked,) = fit_residual(
+        X, predictions, Stacked.of(np.ones(1), even, predictions.truth, np.ones(120))
+    )
     peer = LogisticRegression(C=2.0, fit_intercept=False, tol=1e-10, max_iter=10_000)
-    np.testing.assert_allclose(logs.T, peer.fit(X, judged.truth).coef_, atol=2e-4)
-    held = judged.fold == 3
-    p = peer.fit(X[~held], judged.truth[~held]).predict_proba(X[held])
-    np.testing.assert_allclose(weighed.posterior[held], p, atol=2e-4)
+    np.testing.assert_allclose(logs.T, peer.fit(X, predictions.truth).coef_, atol=2e-4)
+    held = predictions.fold == 3
+    p = peer.fit(X[~held], predictions.truth[~held]).predict_proba(X[held])
+    np.testing.assert_allclose(stacked.posterior[held], p, atol=2e-4)
 
 
-def test_what_is_right_stays():
-    X, judged = rows(100, 30)
-    p = np.eye(3)[judged.truth] * 0.997 + 0.001
-    _, (weighed,) = learn(X, judged, Weighed.of(np.ones(1), p, judged.truth, np.ones(100)))
-    np.testing.assert_allclose(weighed.posterior, p, atol=2e-3)
+def test_a_good_ensemble_stays():
+    X, predictions = rows(100, 30)
+    p = np.eye(3)[predictions.truth] * 0.997 + 0.001
+    _, (stacked,) = fit_residual(
+        X, predictions, Stacked.of(np.ones(1), p, predictions.truth, np.ones(100))
+    )
+    np.testing.assert_allclose(stacked.posterior, p, atol=2e-3)
 
 
-def test_what_cannot_be_better_is_left_alone():
-    """Classes that are drawn from what the pool says of each row: there is nothing to learn."""
-    X, judged = rows(2000, 50)
+def test_a_calibrated_ensemble_is_not_corrected():
+    """Classes drawn from the posterior of the ensemble: there is nothing to learn."""
+    X, predictions = rows(2000, 50)
     rng = np.random.default_rng(1)
     p = rng.dirichlet(np.ones(3), 2000)
     truth = (p.cumsum(axis=1) < rng.random((2000, 1))).sum(axis=1)
-    judged = replace(judged, truth=truth)
-    found = Weighed.of(np.ones(1), p, truth, np.ones(2000))
-    logs, (weighed,) = learn(X, judged, found)
+    predictions = replace(predictions, truth=truth)
+    found = Stacked.of(np.ones(1), p, truth, np.ones(2000))
+    logs, (stacked,) = fit_residual(X, predictions, found)
     assert logs is None or np.abs(X @ logs).mean() < 0.1
-    assert weighed.loss <= found.loss
-    noise = Weighed.of(np.ones(1), p, truth, np.ones(2000))._replace(losses=np.zeros(2000))
-    assert learn(X, judged, noise)[0] is None  # clearly better as it is
+    assert stacked.loss <= found.loss
+    noise = Stacked.of(np.ones(1), p, truth, np.ones(2000))._replace(losses=np.zeros(2000))
+    assert fit_residual(X, predictions, noise)[0] is None  # clearly better as it is
 
 
 @pytest.mark.parametrize("d", [30, 500])
 def test_threads_change_no_bit(d, monkeypatch):
-    X, judged = rows(200, d)
-    even = Weighed.of(np.ones(1), np.full((200, 3), 1 / 3), judged.truth, np.ones(200))
+    X, predictions = rows(200, d)
+    even = Stacked.of(np.ones(1), np.full((200, 3), 1 / 3), predictions.truth, np.ones(200))
     found = []
     for threads in (1, 3):
         monkeypatch.setattr(parallel, "LEAST_WORK", 1)
         with kernels.one_blas_thread(), kernels.kernel_threads(threads):
-            logs, (weighed,) = learn(X, judged, even)
-        found.append((logs, weighed.posterior))
+            logs, (stacked,) = fit_residual(X, predictions, even)
+        found.append((logs, stacked.posterior))
     assert all(np.array_equal(a, b) for a, b in zip(*found, strict=True))
 
 
-def test_other_pools_are_put_right_alike():
-    X, judged = rows(200, 40)
-    even = Weighed.of(np.ones(1), np.full((200, 3), 1 / 3), judged.truth, np.ones(200))
-    _, (first, second) = learn(X, judged, even, even)
+def test_other_ensembles_are_corrected_alike():
+    X, predictions = rows(200, 40)
+    even = Stacked.of(np.ones(1), np.full((200, 3), 1 / 3), predictions.truth, np.ones(200))
+    _, (first, second) = fit_residual(X, predictions, even, even)
     assert second.loss == pytest.approx(first.loss, rel=0.05)
 
 
-def test_of_many_rows_some_stand_for_all(monkeypatch):
-    X, judged = rows(400, 300)
-    even = Weighed.of(np.ones(1), np.full((400, 3), 1 / 3), judged.truth, np.ones(400))
-    whole, _ = learn(X, judged, even)
-    monkeypatch.setattr(corrections, "WORK", 3 * 200**2)
-    logs, (weighed,) = learn(X, judged, even)
-    assert weighed.posterior.shape == (400, 3)
-    assert weighed.evaluation.rows == 400
+def test_many_rows_are_sampled(monkeypatch):
+    X, predictions = rows(400, 300)
+    even = Stacked.of(np.ones(1), np.full((400, 3), 1 / 3), predictions.truth, np.ones(400))
+    whole, _ = fit_residual(X, predictions, even)
+    monkeypatch.setattr(residual, "MAX_WORK", 3 * 200**2)
+    logs, (stacked,) = fit_residual(X, predictions, even)
+    assert stacked.posterior.shape == (400, 3)
+    assert stacked.evaluation.rows == 400
     assert not np.allclose(logs, whole)
-    assert ((X @ logs).argmax(axis=1) == judged.truth).mean() > 0.7
+    assert ((X @ logs).argmax(axis=1) == predictions.truth).mean() > 0.7
 
 
 def table(n=600, seed=0):
-    """One column that is right, and eight that repeat each other and are often wrong."""
+    """One informative column, and eight redundant ones that are often wrong."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n)
     true, loud = (np.where(rng.random(n) < p, y, 1 - y) for p in (0.9, 0.7))
@@ -122,7 +126,7 @@ def fitted():
     return X, y, tacit.TableClassifier(random_state=0, components_per_class="auto").fit(X, labels)
 
 
-def test_columns_that_repeat_each_other_are_put_right(fitted):
+def test_redundant_columns_are_corrected(fitted):
     X, y, model = fitted
     plain = tacit.TableClassifier(components_per_class=1).fit(
         X, [label if i < 200 else None for i, label in enumerate(y.tolist())]
@@ -141,13 +145,13 @@ def row(X, i):
 def test_explanations_of_rows_add_up(fitted, gap):
     X, _, model = fitted
     one = {**row(X, 7), **gap}
-    said = model.explain(one, "ash", "elm")
+    found = model.explain(one, "ash", "elm")
     log_p = model.predict_log_proba(one)[0]
-    assert said.log_odds == pytest.approx(log_p[0] - log_p[1], abs=1e-9)
+    assert found.log_odds == pytest.approx(log_p[0] - log_p[1], abs=1e-9)
     assert model.explain(one).probability == pytest.approx(np.exp(log_p.max()))
 
 
-def test_cells_by_hand(fitted):
+def test_log_odds_of_values_by_hand(fitted):
     X, _, model = fitted
     found = model.correction_
     added = found.evidence(model.prepare(row(X, 3)))[0]
@@ -187,20 +191,20 @@ def test_explanations_of_texts_add_up():
     model = tacit.TextClassifier().fit(TEXTS, TOPICS)
     assert model.correction_ is not None
     log_p = model.predict_log_proba(["a goal for the cello", ""])
-    said = model.explain("a goal for the cello", "sport", "music")
+    found = model.explain("a goal for the cello", "sport", "music")
     index = list(model.classes_).index("sport")
-    assert said.log_odds == pytest.approx(log_p[0, index] - log_p[0, 1 - index], abs=1e-9)
+    assert found.log_odds == pytest.approx(log_p[0, index] - log_p[0, 1 - index], abs=1e-9)
     counts = model.vectorizer_.transform([""])
     assert not model.correction_.evidence(counts).any()
 
 
-def test_one_label_a_class_and_pick_have_none():
+def test_no_correction_with_one_label_a_class_or_pick():
     few = [*TOPICS[:1], None, *TOPICS[2:3], *[None] * 57]
     assert tacit.TextClassifier().fit(TEXTS, few).correction_ is None
     assert tacit.TextClassifier(combination="pick").fit(TEXTS, TOPICS).correction_ is None
 
 
-def test_reports_tell_of_them(fitted):
+def test_reports_mention_the_correction(fitted):
     X, y, model = fitted
     told = "\n".join(format_facts(fit_facts(model, X, y.tolist(), 0.0)))
     assert f"logistic regression on {len(model.correction_.logs)} values" in told
@@ -212,7 +216,7 @@ def test_reports_tell_of_them(fitted):
 
 
 @pytest.mark.parametrize("kind", ["table", "text"])
-def test_files_keep_them_and_are_checked(fitted, kind, tmp_path):
+def test_files_keep_the_correction_and_are_checked(fitted, kind, tmp_path):
     X, model = fitted[0], fitted[2]
     if kind == "text":
         X, model = TEXTS, tacit.TextClassifier().fit(TEXTS, TOPICS)

@@ -1,4 +1,4 @@
-"""What hidden labels settle for the plain classifiers, and shares of classes that are others."""
+"""Model selection of the plain classifiers by held-out labels, and prior shift."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,9 @@ import pytest
 import tacit
 
 
-def clusters(n, rng, shares=(0.5, 0.5)):
-    """Return counts of words of two topics, and the topics."""
-    y = rng.choice(2, n, p=shares)
+def clusters(n, rng, prior=(0.5, 0.5)):
+    """Return word counts of two topics, and the topics."""
+    y = rng.choice(2, n, p=prior)
     p = np.array([[0.3, 0.3, 0.1, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.1, 0.3, 0.3]])
     return np.array([rng.multinomial(8, p[k]) for k in y]), y
 
@@ -23,14 +23,14 @@ def some(y, n):
     "estimator",
     [tacit.MultinomialNB, tacit.BernoulliNB, tacit.CategoricalNB, tacit.GaussianNB],
 )
-def test_the_weight_of_rows_without_a_label(estimator, rng):
+def test_the_weight_of_unlabelled_rows(estimator, rng):
     X, y = clusters(600, rng)
     known = some(y, 20)
     model = estimator(unlabeled_weight="auto").fit(X, known)
-    told = model.unlabeled_help_
-    assert told.weight in (0.0, 0.1, 1.0)
-    assert told.em.rows == told.supervised.rows == 20
-    same = estimator(unlabeled_weight=told.weight).fit(X, known)
+    report = model.unlabeled_help_
+    assert report.weight in (0.0, 0.1, 1.0)
+    assert report.em.rows == report.supervised.rows == 20
+    same = estimator(unlabeled_weight=report.weight).fit(X, known)
     np.testing.assert_array_equal(model.predict_proba(X), same.predict_proba(X))
 
 
@@ -47,7 +47,7 @@ def test_rows_that_hurt_are_left_out(tmp_path, rng):
     assert tacit.load(tmp_path / "model").unlabeled_help_.weight == 0
 
 
-def test_nothing_to_hide(rng):
+def test_no_label_can_be_held_out(rng):
     X, y = clusters(40, rng)
     all_known = tacit.MultinomialNB(unlabeled_weight="auto").fit(X, y)
     assert all_known.unlabeled_help_.supervised is None
@@ -59,15 +59,15 @@ def test_nothing_to_hide(rng):
 
 
 @pytest.mark.parametrize("parts", [1, 2])
-def test_other_shares(parts, tmp_path, rng):
+def test_prior_shift(parts, tmp_path, rng):
     X, y = clusters(2000, rng)
     model = tacit.MultinomialNB(components_per_class=parts, random_state=0, tol=1e-3).fit(
         X, some(y, 1000)
     )
-    new, truth = clusters(2000, rng, shares=(0.85, 0.15))
+    new, truth = clusters(2000, rng, prior=(0.85, 0.15))
     other = model.adapt_prior(new)
-    shares = np.exp(other.class_log_prior_).reshape(2, -1).sum(axis=1)
-    np.testing.assert_allclose(shares, np.bincount(truth) / 2000, atol=0.05)
+    prior = np.exp(other.class_log_prior_).reshape(2, -1).sum(axis=1)
+    np.testing.assert_allclose(prior, np.bincount(truth) / 2000, atol=0.05)
     assert other.score(new, truth) >= model.score(new, truth)
     other.save(tmp_path / "model")
     np.testing.assert_array_equal(
@@ -76,7 +76,7 @@ def test_other_shares(parts, tmp_path, rng):
     np.testing.assert_allclose(np.exp(model.class_log_prior_).sum(), 1.0)
 
 
-def test_other_shares_of_tables():
+def test_prior_shift_of_tables():
     rng = np.random.default_rng(0)
 
     def table(n, p):
@@ -89,12 +89,12 @@ def test_other_shares_of_tables():
     known = np.where(np.arange(300) < 60, y, None)
     model = tacit.TableClassifier(kinds={"note": "text"}).fit(X, known)
     new, truth = table(500, 0.1)
-    shares = np.exp(model.adapt_prior(new).class_log_prior_)
-    np.testing.assert_allclose(shares, [1 - truth.mean(), truth.mean()], atol=0.05)
+    prior = np.exp(model.adapt_prior(new).class_log_prior_)
+    np.testing.assert_allclose(prior, [1 - truth.mean(), truth.mean()], atol=0.05)
 
 
-def test_other_shares_of_tables_that_are_less_sure(monkeypatch):
-    """Where log-odds are made smaller, so are those of the shares that are found anew."""
+def test_prior_shift_of_tempered_tables(monkeypatch):
+    """A temperature divides the log-odds of the estimated prior as well."""
     rng = np.random.default_rng(0)
     y = rng.random(600) < 0.8
     told = np.where(rng.random(600) < 0.85, y, ~y)  # once, and nine times
@@ -104,15 +104,15 @@ def test_other_shares_of_tables_that_are_less_sure(monkeypatch):
     model = tacit.TableClassifier(components_per_class=1, random_state=0).fit(X, known)
     assert model.temperature_ > 3
 
-    def shares():
+    def prior():
         return np.exp(model.adapt_prior(X).class_log_prior_)
 
-    np.testing.assert_allclose(shares(), [0.8, 0.2], atol=0.05)
+    np.testing.assert_allclose(prior(), [0.8, 0.2], atol=0.05)
     monkeypatch.setattr(tacit.TableClassifier, "_shares_behind", lambda self, prior: prior)
-    assert shares()[0] < 0.6
+    assert prior()[0] < 0.6
 
 
-def test_numbers_say_something_of_those_beside():
+def test_bins_are_smoothed_over_their_neighbours():
     """With one label a class, a number is more like one in the next bin than one further away."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 8)) + 1.5 * np.repeat([[-1.0], [1.0]], 150, axis=0)

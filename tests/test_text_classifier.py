@@ -17,8 +17,8 @@ import tacit
 from modelfiles import pack, unpack
 from tacit import TextClassifier, kernels
 from tacit.modelfile import ModelFileError
-from tacit.selection import stacking as pooling
-from tacit.selection.candidates import Judged, Weighed
+from tacit.selection import stacking
+from tacit.selection.candidates import OutOfFold, Stacked
 from tacit.selection.cross_validation import Evaluation
 from tacit.text import CountVectorizer
 from tacit.tuning import SemiSupervisedSplit
@@ -31,11 +31,11 @@ TOPICS = {
 COMMON = ["the", "a", "of", "and", "to", "in", "was", "for", "on", "with", "at", "by", "it"]
 
 
-def corpus(n=240, seed=0, shares=(1 / 3, 1 / 3, 1 / 3), length=12):
+def corpus(n=240, seed=0, prior=(1 / 3, 1 / 3, 1 / 3), length=12):
     """Return texts and their topics; a third of the words are the topic's."""
     rng = np.random.default_rng(seed)
     names = list(TOPICS)
-    y = rng.choice(len(names), size=n, p=shares)
+    y = rng.choice(len(names), size=n, p=prior)
     texts = []
     for k in y:
         own = rng.choice(TOPICS[names[k]].split(), size=rng.integers(1, length // 2))
@@ -49,14 +49,14 @@ def some(y, n, seed=0):
     rng = np.random.default_rng(seed)
     of_each = [np.flatnonzero(y == k) for k in dict.fromkeys(y)]
     kept = np.concatenate([rng.choice(rows, n, replace=False) for rows in of_each])
-    hidden = y.astype(object)
-    hidden[np.setdiff1d(np.arange(len(y)), kept)] = None
-    return hidden
+    partly = y.astype(object)
+    partly[np.setdiff1d(np.arange(len(y)), kept)] = None
+    return partly
 
 
 @pytest.mark.parametrize("labels", [1, 4, 20])
 def test_finds_topics(labels):
-    texts, y = corpus(400, shares=(0.6, 0.3, 0.1))
+    texts, y = corpus(400, prior=(0.6, 0.3, 0.1))
     model = TextClassifier().fit(texts, some(y, labels))
     assert (model.transduction_ == y).mean() > 0.95
     fresh, truth = corpus(200, seed=1)
@@ -75,7 +75,7 @@ def test_what_the_figures_are():
     assert helped.em.rows == helped.supervised.rows == 30
     assert helped.em.log_loss <= helped.supervised.log_loss
     assert model.evaluation_ is helped.em
-    assert "hidden labels found" in str(helped)
+    assert "held-out labels" in str(helped)
 
 
 def test_labels_alone_when_texts_without_a_label_mislead():
@@ -120,21 +120,21 @@ def test_same_bits(threads):
     np.testing.assert_array_equal(one.predict_proba(texts), other.predict_proba(texts))
 
 
-def test_shares_are_those_of_the_texts_if_labels_contradict_them():
+def test_the_class_prior_is_that_of_the_texts_if_labels_contradict_it():
     """Equally many labels of classes that are not equally frequent; and a quarter of each class."""
-    texts, y = corpus(900, shares=(0.8, 0.15, 0.05))
+    texts, y = corpus(900, prior=(0.8, 0.15, 0.05))
     true = np.array([(y == name).mean() for name in sorted(TOPICS)])
 
-    def shares(labels):
+    def prior(labels):
         model = TextClassifier().fit(texts, labels)
         pairs = zip(model.pool_.weights, model.members_, strict=True)
         log_prior = model.pool_.shift + sum(w * m.model.class_log_prior_ for w, m in pairs)
         return np.exp(log_prior)
 
-    np.testing.assert_allclose(shares(some(y, 12)), true, atol=0.05)
+    np.testing.assert_allclose(prior(some(y, 12)), true, atol=0.05)
     kept = np.isin(np.arange(len(y)), np.argsort(y, kind="stable")[::4])
     counts = np.array([(y[kept] == name).sum() for name in sorted(TOPICS)]) + 1
-    np.testing.assert_allclose(shares(np.where(kept, y, None)), counts / counts.sum())
+    np.testing.assert_allclose(prior(np.where(kept, y, None)), counts / counts.sum())
 
 
 def test_one_label_a_class_is_guessed_and_the_guesses_are_learnt():
@@ -151,7 +151,7 @@ def test_one_label_a_class_is_guessed_and_the_guesses_are_learnt():
 def test_what_is_clearly_better():
     said = np.zeros((20, 2))
     flat, better, lucky = (
-        Weighed(np.ones(1), Evaluation.of(said + 0.5, np.zeros(20, int)), losses, said, np.ones(20))
+        Stacked(np.ones(1), Evaluation.of(said + 0.5, np.zeros(20, int)), losses, said, np.ones(20))
         for losses in (np.ones(20), np.tile([0.7, 0.9], 10), np.r_[0.0, np.full(19, 1.02)])
     )
     assert better.beats(flat)
@@ -183,7 +183,7 @@ def test_top_features():
         assert {feature.value for feature in model.top_features(name, 5)} <= set(words.split())
 
 
-def test_labelled_words_alone_and_beside_labels():
+def test_labelled_words_with_and_without_labelled_texts():
     texts, y = corpus()
     words = {"goal": "sport", "violin": "music", "bread": "food"}
     alone = TextClassifier(word_labels=words).fit(texts)
@@ -191,20 +191,20 @@ def test_labelled_words_alone_and_beside_labels():
     assert alone.label_distributions_.shape == (len(texts), 3)
     beside = TextClassifier(word_labels={"goal": "sport"}).fit(texts, some(y, 3))
     assert (beside.transduction_ == y).mean() > 0.9
-    assert beside.unlabeled_help_.em.rows == 9  # words are never hidden
+    assert beside.unlabeled_help_.em.rows == 9  # words are never held out
     with pytest.raises(ValueError, match=r"word_labels names \['unheard'\]: expected words"):
         TextClassifier(word_labels={"unheard": "sport"}).fit(texts, y)
     with pytest.raises(ValueError, match="y has two axes"):
         TextClassifier(word_labels=words).fit(texts, np.ones((len(texts), 3)))
 
 
-def test_new_shares_of_classes():
+def test_prior_shift():
     texts, y = corpus(400)
     model = TextClassifier().fit(texts, some(y, 20))
-    fresh, truth = corpus(400, seed=5, shares=(0.8, 0.15, 0.05))
+    fresh, truth = corpus(400, seed=5, prior=(0.8, 0.15, 0.05))
     adapted = model.adapt_prior(fresh)
-    shares = [(truth == name).mean() for name in model.classes_]
-    np.testing.assert_allclose(adapted.class_shares_, shares, atol=0.06)
+    prior = [(truth == name).mean() for name in model.classes_]
+    np.testing.assert_allclose(adapted.class_shares_, prior, atol=0.06)
     losses = [log_loss(truth, m.predict_proba(fresh), labels=m.classes_) for m in (adapted, model)]
     assert losses[0] <= losses[1]
     again = adapted.adapt_prior(fresh)
@@ -212,7 +212,7 @@ def test_new_shares_of_classes():
     np.testing.assert_allclose(model.class_shares_.sum(), 1.0)
 
 
-def test_kinds_of_texts():
+def test_containers_of_texts():
     texts, y = corpus(60)
     expected = TextClassifier().fit(texts, some(y, 3)).predict_proba(texts)
     for form in (np.array(texts), np.array(texts, object), pl.Series(texts), tuple(texts)):
@@ -246,7 +246,7 @@ def test_a_class_without_labels_is_possible():
     assert np.isfinite(model.predict_proba(texts)).all()
 
 
-def test_texts_of_no_known_word_get_the_shares():
+def test_texts_of_no_known_word_get_the_class_prior():
     texts, y = corpus()
     model = TextClassifier().fit(texts, some(y, 5))
     p = model.predict_proba(["", "zzz yyy"])
@@ -300,17 +300,17 @@ def test_without_kernels_it_is_the_same(monkeypatch):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_pool_weights_are_where_the_loss_is_least():
+def test_stacking_weights_minimise_the_loss():
     rng = np.random.default_rng(0)
     n, K = 400, 3
     truth = rng.integers(K, size=n)
     good = rng.normal(size=(n, K)) + 2.0 * np.eye(K)[truth]
     useless = rng.normal(size=(n, K))
     joints = np.stack([5 * good, useless], axis=2)
-    scale = pooling.spreads(joints)
-    shares = np.bincount(truth) / n
-    counts, log_prior = pooling.even_out(truth, shares), np.log([0.2, 0.3, 0.5])
-    found = pooling.learn(joints, truth, np.array([0.5, 0.5]), scale, counts, log_prior)
+    scale = stacking.log_odds_scale(joints)
+    prior = np.bincount(truth) / n
+    counts, log_prior = stacking.balanced_weight(truth, prior), np.log([0.2, 0.3, 0.5])
+    found = stacking.fit_weights(joints, truth, np.array([0.5, 0.5]), scale, counts, log_prior)
     assert found[0] > 5 * found[1] * scale[1] / scale[0]
 
     def loss(w):
@@ -348,8 +348,8 @@ def test_relative_smoothing_and_tempering(alpha, form):
 
 
 def test_many_labels_of_one_class_and_one_of_another_do_not_decide():
-    """Hidden labels are all of one class: they cannot say that the other one is never right."""
-    texts, y = corpus(300, shares=(0.5, 0.5, 0.0))
+    """Held-out labels are all of one class: they cannot show that the other never occurs."""
+    texts, y = corpus(300, prior=(0.5, 0.5, 0.0))
     labels = np.full(300, None, dtype=object)
     labels[np.flatnonzero(y == "sport")[:20]] = "sport"
     labels[np.flatnonzero(y == "music")[:1]] = "music"
@@ -361,7 +361,7 @@ def test_many_labels_of_one_class_and_one_of_another_do_not_decide():
 @pytest.mark.parametrize("seed", [None, 40, 42, 66])
 def test_evidence_alone(seed):
     """Classes begin with the rows whose evidence favours them, and not anywhere."""
-    texts, y = corpus(120, shares=(0.5, 0.5, 0.0))
+    texts, y = corpus(120, prior=(0.5, 0.5, 0.0))
     evidence = np.ones((120, 2))
     for k, name in enumerate(["music", "sport"]):
         evidence[np.flatnonzero(y == name)[:5], k] = 9.0
@@ -403,7 +403,7 @@ def test_one_class_and_a_class_that_never_is():
     texts, _ = corpus(30)
     model = TextClassifier().fit(texts, ["all"] * 30)
     np.testing.assert_array_equal(model.predict_proba(texts), np.ones((30, 1)))
-    texts, y = corpus(60, shares=(0.5, 0.5, 0.0))
+    texts, y = corpus(60, prior=(0.5, 0.5, 0.0))
     model = TextClassifier(classes=["food", "music", "sport"]).fit(texts, y)
     adapted = model.adapt_prior(texts)
     assert np.isfinite(adapted.predict_proba(texts)).all()
@@ -416,22 +416,22 @@ def test_relative_smoothing_in_a_part_is_refused():
         tacit.MixedNB(part).fit([[1, 0], [0, 1]], [0, 1])
 
 
-def test_models_are_compared_by_the_same_shares():
-    """A model that says one class always is not judged by this class alone."""
+def test_models_are_compared_by_the_same_class_prior():
+    """A model that always predicts one class is not evaluated on this class alone."""
     truth = np.arange(40) % 2
     right = np.eye(2)[truth] * 1.4
     always = np.tile([5.0, 0.0], (40, 1))
     said = np.stack([right, always], axis=2)
     held = [np.arange(20), np.arange(20, len(truth))]
-    judged = Judged.of([said[:20], said[20:]], truth, np.ones(len(truth)), held)
-    one, shares = np.ones(2), np.array([0.5, 0.5])
-    alone, other = (judged.pooled(np.arange(2) == i, one, one, shares) for i in range(2))
+    predictions = OutOfFold.of([said[:20], said[20:]], truth, np.ones(len(truth)), held)
+    one, prior = np.ones(2), np.array([0.5, 0.5])
+    alone, other = (predictions.stack(np.arange(2) == i, one, one, prior) for i in range(2))
     assert alone.loss < other.loss
     assert alone.evaluation.accuracy == 1.0
 
 
 def ragbag(n=400, seed=0):
-    """Return texts of six topics, each class having three: words of one say nothing of another."""
+    """Return texts of six topics, each class having three: they share no words."""
     rng = np.random.default_rng(seed)
     words = [[f"topic{t}word{i}" for i in range(30)] for t in range(6)]
     topic = rng.integers(0, 6, n)
@@ -441,13 +441,13 @@ def ragbag(n=400, seed=0):
 
 
 @pytest.fixture(scope="module")
-def grouped():
+def clustered():
     texts, y = ragbag()
     return texts, y, TextClassifier().fit(texts, some(y, 10))
 
 
-def test_groups_of_texts_help(grouped):
-    texts, y, model = grouped
+def test_clusters_of_texts_help(clustered):
+    texts, y, model = clustered
     fresh, truth = ragbag(seed=1)
     evidence = model.groups_.evidence(model.vectorizer_.transform(fresh))
     assert (model.classes_[evidence.argmax(axis=1)] == truth).mean() > 0.9
@@ -456,9 +456,9 @@ def test_groups_of_texts_help(grouped):
     assert model.score(fresh, truth) > max(alone.score(fresh, truth), 0.9)
 
 
-def test_what_groups_of_texts_say_by_hand(grouped):
+def test_log_odds_of_clusters_by_hand(clustered):
     """p(y | x) = sum_g p(g | x) p(y | g), the first by log p(x, g) over the root of ten words."""
-    texts, y, model = grouped
+    texts, y, model = clustered
     groups, counts = model.groups_, model.vectorizer_.transform(texts)
     parts = []
     for mixture in groups.mixtures:
@@ -467,13 +467,13 @@ def test_what_groups_of_texts_say_by_hand(grouped):
     p, labels = np.hstack(parts), some(y, 10)
     mass = np.stack([p[labels == name].sum(axis=0) for name in model.classes_], axis=1)
     mass += 0.1 / 4 * np.array([0.5, 0.5])
-    shares = mass / mass.sum(axis=1, keepdims=True) / 0.5
-    np.testing.assert_allclose(groups.shares, shares)
-    np.testing.assert_allclose(groups.evidence(counts), groups.weight * np.log(p @ shares))
+    ratios = mass / mass.sum(axis=1, keepdims=True) / 0.5
+    np.testing.assert_allclose(groups.class_ratios, ratios)
+    np.testing.assert_allclose(groups.evidence(counts), groups.weight * np.log(p @ ratios))
 
 
-def test_explanations_with_groups_add_up(grouped):
-    texts, _, model = grouped
+def test_explanations_with_clusters_add_up(clustered):
+    texts, _, model = clustered
     assert model.groups_.weight > 0
     for text in (*texts[:3], "topic0word1 topic1word1", "", "unheard of"):
         found, p = model.explain(text), model.predict_proba([text])[0]
@@ -481,8 +481,8 @@ def test_explanations_with_groups_add_up(grouped):
         assert found.log_odds == pytest.approx(found.prior + sum(t.log_odds for t in found.terms))
 
 
-def test_files_keep_groups_of_texts(grouped, tmp_path):
-    texts, _, model = grouped
+def test_files_keep_clusters(clustered, tmp_path):
+    texts, _, model = clustered
     model.save(tmp_path / "model")
     same = tacit.load(tmp_path / "model")
     np.testing.assert_array_equal(same.predict_proba(texts), model.predict_proba(texts))
@@ -507,8 +507,8 @@ def test_files_keep_groups_of_texts(grouped, tmp_path):
             tacit.load(tmp_path / "other")
 
 
-def test_few_unlabelled_texts_or_many_classes_have_no_groups(grouped):
-    texts, y, _ = grouped
+def test_no_clusters_of_few_unlabelled_texts_or_of_many_classes(clustered):
+    texts, y, _ = clustered
     labels = y.astype(object)
     labels[:30] = None
     assert TextClassifier().fit(texts, labels).groups_ is None
@@ -518,7 +518,7 @@ def test_few_unlabelled_texts_or_many_classes_have_no_groups(grouped):
 
 
 def test_rounding_is_no_spread():
-    """Models that hold the classes apart by nothing but their shares."""
+    """Models whose classes differ by nothing but their priors."""
     priors = np.log([[0.3], [0.7]])
     told = np.random.default_rng(0).normal(size=(50, 1, 1)) * 1e3
-    assert pooling.spreads(told + priors, priors)[0] == 1.0
+    assert stacking.log_odds_scale(told + priors, priors)[0] == 1.0

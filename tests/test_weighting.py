@@ -1,4 +1,4 @@
-"""Term weights: what counts of words become."""
+"""Term weights: sublinear counts, idf, length, and informative words."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.feature_selection import mutual_info_classif
 
-from tacit.text.weighting import TermWeights, telling
+from tacit.text.weighting import TermWeights, informative_words
 
 
 def counts(seed=0, n=60, d=40):
@@ -77,15 +77,17 @@ def test_dense_is_sparse_and_zeros_that_are_stored_count_for_nothing():
     )
 
 
-def test_telling_words_are_those_of_most_mutual_information():
+def test_informative_words_are_those_of_most_mutual_information():
     X, y = counts(4)
     present = (X.toarray() > 0).astype(int)
     information = mutual_info_classif(present, y, discrete_features=True)
     best = np.argsort(-information, kind="stable")[:7]
-    assert set(telling(X, y, 7)) == set(best)
-    hidden = np.where(np.arange(len(y)) % 3 == 0, -1, y)
-    some = mutual_info_classif(present[hidden >= 0], y[hidden >= 0], discrete_features=True)
-    np.testing.assert_allclose(np.sort(some[telling(X, hidden, 7)]), np.sort(some)[-7:], atol=1e-12)
+    assert set(informative_words(X, y, 7)) == set(best)
+    partly = np.where(np.arange(len(y)) % 3 == 0, -1, y)
+    some = mutual_info_classif(present[partly >= 0], y[partly >= 0], discrete_features=True)
+    np.testing.assert_allclose(
+        np.sort(some[informative_words(X, partly, 7)]), np.sort(some)[-7:], atol=1e-12
+    )
 
 
 def test_words_need_labels():

@@ -18,7 +18,7 @@ from tacit import TableClassifier, TableMixture, load, tables
 from tacit.cli.output import UsageError
 from tacit.data.missing import is_missing
 from tacit.frames.columns import CellError
-from tacit.frames.values import Cells
+from tacit.frames.values import ColumnValues
 from tacit.io.files import check_target
 from tacit.numerics import Array
 
@@ -116,7 +116,7 @@ def labelled(
     if of_words and not get_close_matches(label, table.columns):  # no name that was meant
         table = table.with_columns(pl.lit(None, pl.String).alias(label))
     tables.columns(table, [label], source=path)
-    cells = Cells(table[label])
+    cells = ColumnValues(table[label])
     labels = cells.keys
     different = {name for name in labels if name is not None}
     values = {v for v in table[label].unique().to_list() if type(v) is str and v.strip()}

@@ -177,7 +177,7 @@ def inspect(
         if facts["rounds"] is not None:
             facts |= {"converged": found.converged_, "objective": found.objective_}
         if isinstance(found, TableClassifier | TextClassifier):
-            prior = found._log_prior if isinstance(found, TableClassifier) else found._log_shares
+            prior = found._log_prior
             names = map(str, found.classes_.tolist())
             facts["class_priors"] = dict(zip(names, np.exp(prior).tolist(), strict=True))
         elif isinstance(found, TableMixture):

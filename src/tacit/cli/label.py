@@ -48,7 +48,7 @@ from tacit.cli.output import command, fitted, report
 from tacit.data.labels import encode
 from tacit.io.files import check_target
 from tacit.report.facts import columns_facts, evaluation_facts, fit_facts
-from tacit.selection.cross_validation import cross_validate, judge_alone
+from tacit.selection.cross_validation import cross_validate, cross_validate_supervised
 
 if TYPE_CHECKING:
     import polars as pl
@@ -232,7 +232,7 @@ def evaluate(
         "columns": columns_facts(table.columns, data.features),
     }
     best = ("", -1.0)
-    for name, judge in (("supervised", judge_alone), ("em", cross_validate)):
+    for name, judge in (("supervised", cross_validate_supervised), ("em", cross_validate)):
         found = judge(model, table, labels, n_folds=folds, seed=seed)
         if found is None:
             raise ValueError(

@@ -25,9 +25,9 @@ from tacit.estimators.base import EMEstimator, fit_context
 from tacit.models.naive_bayes import ClassCounts, NaiveBayes, Params
 from tacit.models.split import count_labelled, select
 from tacit.numerics import Array, ratio
-from tacit.selection.candidates import Weighed, weighed
-from tacit.selection.cross_validation import UnlabeledHelp, alone
-from tacit.selection.stacking import adapted_shares
+from tacit.selection.candidates import Stacked, evaluate_candidate
+from tacit.selection.cross_validation import UnlabeledHelp, detached_clone
+from tacit.selection.stacking import estimate_class_prior
 
 __all__ = ["Classifier", "DiscreteClassifier", "NormalClassifier", "Scores"]
 
@@ -156,10 +156,12 @@ class Classifier(Scores, EMEstimator):
 
     def _measure_unlabeled_help(self, X: Any, labels: Labels, weight: Array) -> UnlabeledHelp:
         """Return which weight of unlabelled rows predicts held-out labels best, and how well."""
-        tried: list[Weighed] = []
+        tried: list[Stacked] = []
         for given in WEIGHTS if labels.unknown.any() else ():
-            model = alone(self, labels).set_params(unlabeled_weight=given, warm_start=False)
-            found = weighed(model, X, labels, weight)
+            model = detached_clone(self, labels).set_params(
+                unlabeled_weight=given, warm_start=False
+            )
+            found = evaluate_candidate(model, X, labels, weight)
             if found is None:
                 break
             tried.append(found)
@@ -342,7 +344,7 @@ class Classifier(Scores, EMEstimator):
         posterior, model = self.predict_proba(X), self._model
         parts = np.exp(self._params.class_log_prior).reshape(posterior.shape[1], -1)
         old = parts.sum(axis=1)
-        shares = adapted_shares(posterior, self._shares_behind(old))
+        shares = estimate_class_prior(posterior, self._shares_behind(old))
         prior = parts * ratio(shares, old, 0.0)[:, None]
         model, other = replace(model, class_prior=prior.ravel() / prior.sum()), copy(self)
         other._set(self._attributes(model, model.maximize(self._statistics), self._statistics))

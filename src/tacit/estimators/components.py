@@ -23,8 +23,8 @@ from tacit.data.rows import Rows
 from tacit.estimators.classifier import Classifier
 from tacit.models.starts import cut
 from tacit.numerics import Array, ratio
-from tacit.selection.candidates import Weighed, weighed
-from tacit.selection.cross_validation import alone
+from tacit.selection.candidates import Stacked, evaluate_candidate
+from tacit.selection.cross_validation import detached_clone
 
 __all__ = ["MOST_PARTS", "ComponentClassifier", "joined"]
 
@@ -79,10 +79,10 @@ class ComponentClassifier(Classifier):
 
     def _found(self, X: Any, labels: Labels, weight: Array) -> int:
         """Return the number of components under which held-out labels are most probable."""
-        best: Weighed | None = None
+        best: Stacked | None = None
         for M in range(1, MOST_PARTS + 1):
             model = self._whole(labels).set_params(components_per_class=M)
-            found = weighed(model, X, labels, weight)
+            found = evaluate_candidate(model, X, labels, weight)
             if found is None or (best is not None and not found.beats(best)):
                 return max(M - 1, 1)
             best = found
@@ -108,7 +108,7 @@ class ComponentClassifier(Classifier):
 
     def _whole(self, labels: Labels) -> Any:
         """Return an unfitted copy with one component a class, for rows weighted already."""
-        return alone(self, labels).set_params(components_per_class=1, unlabeled_weight=1.0)
+        return detached_clone(self, labels).set_params(components_per_class=1, unlabeled_weight=1.0)
 
     def _look(self, X: Any, wanted: kernels.Wanted) -> tuple[Array, Array]:
         table, log_p = super()._look(X, wanted)

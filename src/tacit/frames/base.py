@@ -1,4 +1,8 @@
-"""What the estimators of whole tables share: columns of any kind in, numbers for `Mixed` out."""
+"""What the estimators of whole tables share: data frames in, blocks of numbers for `Mixed` out.
+
+`TableEstimator` groups columns by family, encodes rows and explains predictions. Feature types are
+inferred in `tacit.frames.columns`; the estimators are in `classifier` and `mixture`.
+"""
 
 from __future__ import annotations
 
@@ -21,45 +25,49 @@ from tacit.estimators.explain import Explanation, Feature, explanation, place, t
 from tacit.families import Bernoulli, Categorical, Family, Gaussian, Mixed, Multinomial
 from tacit.families.mixed import Part
 from tacit.frames.columns import Column, columns_of, encode, infer
-from tacit.frames.marks import marks
-from tacit.frames.values import Cells
+from tacit.frames.top_features import top_features
+from tacit.frames.values import ColumnValues
 from tacit.io.suggestions import did_you_mean
 from tacit.numerics import Array
 from tacit.text.vectorizer import CountVectorizer
 
-__all__ = ["TableKind"]
+__all__ = ["ColumnGroup", "PreparedTable", "TableEstimator"]
 
 
-class Group(NamedTuple):
-    """Columns that one family describes."""
+# A term of an explanation: column, value, and log-odds of each class.
+NamedTerm = tuple[str, str, Array]
+
+
+class ColumnGroup(NamedTuple):
+    """Columns that share one family."""
 
     name: str
     family: Family
     columns: list[Column]
-    width: int  # how many columns of numbers they become
+    width: int  # the number of encoded columns
 
 
 @dataclass(frozen=True)
-class Prepared(Joined):
+class PreparedTable(Joined):
     """A table whose columns are known and encoded, for several fits to the same rows.
 
-    `cells` are those of each column by its name, as `columns.encode` gives them; `texts` are the
-    classifiers that make words into evidence, where these are known already.
+    `encoded` are the values of each column by its name, as `columns.encode` gives them; `texts` are
+    the classifiers of the columns of text, where these are fitted already.
     """
 
     columns: tuple[Column, ...]
-    names: Any
-    cells: dict[str, Any]
+    names: npt.NDArray[np.object_]
+    encoded: dict[str, Any]
     texts: dict[str, Any] = field(default_factory=dict)
 
-    def __getitem__(self, rows: Any) -> Prepared:
-        cells = {} if self.texts else {name: own[rows] for name, own in self.cells.items()}
-        return replace(self, blocks=super().__getitem__(rows).blocks, cells=cells)
+    def __getitem__(self, rows: Any) -> PreparedTable:
+        encoded = {} if self.texts else {name: own[rows] for name, own in self.encoded.items()}
+        return replace(self, blocks=super().__getitem__(rows).blocks, encoded=encoded)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class TableKind(EMEstimator):
-    """Tables as they are: a family for each column, chosen by what its cells look like."""
+class TableEstimator(EMEstimator):
+    """An estimator of whole tables: a family for each column, by its feature type."""
 
     kinds: Any = None
     alpha: float = 1.0
@@ -78,12 +86,12 @@ class TableKind(EMEstimator):
     }
 
     _saved: ClassVar[dict[str, Any]] = {"_columns": tuple[Column, ...]}
-    # How much of a number in a bin counts for each of the bins beside it.
-    _beside: ClassVar[float] = 0.0
+    # Fraction of a count that each neighbour of a number's bin gets.
+    _neighbour_smoothing: ClassVar[float] = 0.0
 
     @property
     def columns_(self) -> tuple[Column, ...]:
-        """What each column is taken for."""
+        """The columns and their feature types."""
         check_is_fitted(self)
         return self._columns
 
@@ -91,44 +99,46 @@ class TableKind(EMEstimator):
         """Return the smoothing of categories."""
         return self.alpha
 
-    def _groups(self, columns: Iterable[Column] | None = None) -> Iterator[Group]:
-        """Yield the columns that are used; each text and each number has a family of its own."""
+    def _groups(self, columns: Iterable[Column] | None = None) -> Iterator[ColumnGroup]:
+        """Yield the columns that are used by family; each text and each number has its own."""
         of: dict[str, list[Column]] = {}
         for column in self._columns if columns is None else columns:
-            of.setdefault(self._seen_as(column), []).append(column)
+            of.setdefault(self._feature_type(column), []).append(column)
         for column in of.get("text", []):
-            yield self._words(column)
+            yield self._text_group(column)
         if "category" in of:
             sizes = [len(column.values) for column in of["category"]]
-            beside = tuple(self._beside if column.edges else 0.0 for column in of["category"])
-            family: Family = Categorical(self._smoothing(), sizes, "missing", beside=beside)
-            yield Group("categories", family, of["category"], len(sizes))
-        if "yes/no" in of:
-            yield Group(
-                "yes/no", Bernoulli(self._smoothing(), None), of["yes/no"], len(of["yes/no"])
+            smoothing = (self._neighbour_smoothing if c.edges else 0.0 for c in of["category"])
+            family: Family = Categorical(
+                self._smoothing(), sizes, "missing", beside=tuple(smoothing)
             )
+            yield ColumnGroup("categories", family, of["category"], len(sizes))
+        if "yes/no" in of:
+            family = Bernoulli(self._smoothing(), None)
+            yield ColumnGroup("yes/no", family, of["yes/no"], len(of["yes/no"]))
         yield from self._normal(of.get("number", []))
 
-    def _seen_as(self, column: Column) -> str:
-        """Return the kind whose family describes a column."""
+    def _feature_type(self, column: Column) -> str:
+        """Return the feature type whose family a column has: binned numbers are categories."""
         return "category" if column.edges else column.kind
 
-    def _normal(self, columns: list[Column]) -> Iterator[Group]:
-        """Yield the groups of numbers that are not cut into bins."""
+    def _normal(self, columns: list[Column]) -> Iterator[ColumnGroup]:
+        """Yield the groups of numbers that are not binned."""
         for column in columns:
-            yield Group(f"number {column.name}", self._gaussian(), [column], 1)
+            yield ColumnGroup(f"number {column.name}", self._gaussian(), [column], 1)
 
     def _gaussian(self) -> Gaussian:
-        """Return the family of a number that is not cut into bins."""
+        """Return the family of a number that is not binned."""
         return Gaussian(self.var_smoothing)
 
-    def _words(self, column: Column) -> Group:
+    def _text_group(self, column: Column) -> ColumnGroup:
         """Return the group of a column of text."""
-        return Group(f"text {column.name}", Multinomial(self.word_alpha), [column], column.width)
+        family = Multinomial(self.word_alpha)
+        return ColumnGroup(f"text {column.name}", family, [column], column.width)
 
-    def _block(self, column: Column, cells: Any) -> Any:
-        """Return the numbers that the cells of a column become."""
-        return column.shaped(cells)
+    def _block(self, column: Column, encoded: Any) -> Any:
+        """Return the features of a column, shape (n, width), from its encoded values."""
+        return column.to_bins(encoded)
 
     def _family(self) -> Family:
         parts, start = [], 0
@@ -141,8 +151,8 @@ class TableKind(EMEstimator):
     def _feature_attributes(self, params: Any, statistics: Any, family: Any) -> dict[str, Any]:
         return {"named_params_": {p.name: own for p, own in zip(family.parts, params, strict=True)}}
 
-    def _check_shape(self, X: Any, reset: bool) -> Prepared:
-        """Return the blocks of numbers that a table stands for, one for each group."""
+    def _check_shape(self, X: Any, reset: bool) -> PreparedTable:
+        """Return a table as blocks of numbers, one for each group."""
         new = self._prepared(X, reset and not self._warm)
         if reset:
             self._columns, self.feature_names_in_ = new.columns, new.names
@@ -154,35 +164,37 @@ class TableKind(EMEstimator):
         """Whether a fit goes on from the one before, with its columns."""
         return self.warm_start and hasattr(self, "_params")
 
-    def _sees(self, table: Prepared) -> bool:
-        """Return whether a table has the columns of the fit."""
+    def _has_blocks(self, table: PreparedTable) -> bool:
+        """Return whether the blocks of a table are those of the fitted columns."""
         return table.columns is self._columns
 
-    def _cut(self, table: Prepared, bins: bool) -> Prepared:
-        """Return a table with its numbers cut into bins, or not."""
-        cells = table.cells
-        columns = tuple(c.cut(cells[c.name], bins) if c.name in cells else c for c in table.columns)
+    def _with_bins(self, table: PreparedTable, bins: bool) -> PreparedTable:
+        """Return a table with its numbers binned, or not."""
+        own = table.encoded
+        columns = tuple(
+            c.with_bins(own[c.name], bins) if c.name in own else c for c in table.columns
+        )
         if columns == table.columns and table.blocks:
             return table
-        return self._shaped(replace(table, columns=columns))
+        return self._with_blocks(replace(table, columns=columns))
 
-    def _shaped(self, table: Prepared) -> Prepared:
-        """Return a table with the blocks that its cells become; texts come first, and stay."""
+    def _with_blocks(self, table: PreparedTable) -> PreparedTable:
+        """Return a table with the blocks of its encoded values; those of texts, the first, stay."""
         blocks: list[Any] = []
         for i, group in enumerate(self._groups(table.columns)):
             if group.columns[0].vectorizer is not None and i < len(table.blocks):
                 blocks.append(table.blocks[i])
                 continue
-            each = [self._block(column, table.cells[column.name]) for column in group.columns]
+            each = [self._block(column, table.encoded[column.name]) for column in group.columns]
             blocks.append(each[0] if len(each) == 1 else np.hstack(each))
         return replace(table, blocks=tuple(blocks))
 
-    def _prepared(self, X: Any, reset: bool) -> Prepared:
+    def _prepared(self, X: Any, reset: bool) -> PreparedTable:
         """Return a table with its columns, those of the fit unless `reset`, and its blocks."""
-        if isinstance(X, Prepared):
-            known = reset or self._sees(X)
-            return X if known else self._shaped(replace(X, blocks=(), columns=self._columns))
-        table, cells = columns_of(X), dict[str, Any]()
+        if isinstance(X, PreparedTable):
+            known = reset or self._has_blocks(X)
+            return X if known else self._with_blocks(replace(X, blocks=(), columns=self._columns))
+        table, encoded = columns_of(X), dict[str, Any]()
         if not table:
             raise ValueError("The table has no columns to learn from.")
         if not len(next(iter(table.values()))):
@@ -191,19 +203,19 @@ class TableKind(EMEstimator):
         if reset:
             vectorizer = CountVectorizer() if self.vectorizer is None else clone(self.vectorizer)
             vectorizer.n_jobs = self.n_jobs
-            columns, cells = infer(table, self.kinds, vectorizer)
+            columns, encoded = infer(table, self.kinds, vectorizer)
         for column in columns:
-            if column.kind != "out" and column.name not in cells:
+            if column.kind != "out" and column.name not in encoded:
                 if column.vectorizer is not None:
                     column.vectorizer.n_jobs = self.n_jobs
-                cells[column.name] = encode(column, _column(table, column.name))
-        if not cells:
+                encoded[column.name] = encode(column, _column(table, column.name))
+        if not encoded:
             left = "; ".join(f"{c.name} {c.note}" for c in columns)
             raise ValueError(
                 f"No column is left to learn from ({left}). Name a kind: kinds={{...}} (--kind)."
             )
-        made = Prepared((), columns, np.array(list(table), dtype=object), cells)
-        return self._cut(made, self.numbers != "normal") if reset else self._shaped(made)
+        new = PreparedTable((), columns, np.array(list(table), dtype=object), encoded)
+        return self._with_bins(new, self.numbers != "normal") if reset else self._with_blocks(new)
 
     def _describes(self, family: Family) -> bool:
         own = self._family()
@@ -220,7 +232,7 @@ class TableKind(EMEstimator):
     def _width(self) -> int:
         return sum(group.width for group in self._groups())
 
-    def prepare(self, X: Any) -> Prepared:
+    def prepare(self, X: Any) -> PreparedTable:
         """Return a table whose columns are known and encoded, for several fits to the same rows.
 
         Parameters
@@ -230,7 +242,7 @@ class TableKind(EMEstimator):
 
         Returns
         -------
-        Prepared
+        PreparedTable
             Whatever takes a table takes it as well.
 
         Examples
@@ -249,16 +261,18 @@ class TableKind(EMEstimator):
         return list(self.classes_.tolist() if hasattr(self, "classes_") else numbers)
 
     def explain(self, row: Any, label: Any = None, against: Any = None) -> Explanation:
-        """Say what in a row speaks for a class and against another, in log-odds that add up.
+        """Return the values' contributions to the log-odds of one class against another.
+
+        They add up exactly.
 
         Parameters
         ----------
-        row : table of one row, or dict of cells
+        row : table of one row, or dict of values
             The row.
         label : optional
-            The class that is asked about; else the most probable.
+            The class to explain; by default the most probable.
         against : optional
-            The class that it is compared with; else the most probable of the others.
+            The class to compare it with; by default the most probable of the others.
 
         Returns
         -------
@@ -283,46 +297,52 @@ class TableKind(EMEstimator):
             X = self._check_shape(row, reset=False)
             if X.shape[0] != 1:
                 raise ValueError(f"Expected one row to explain, got {X.shape[0]}.")
-            log_prior, said = self._terms(X)
-        return explanation(self._names(), log_prior, said, label, against)
+            log_prior, by_value = self._terms(X)
+        return explanation(self._names(), log_prior, by_value, label, against)
 
-    def _terms(self, X: Prepared) -> tuple[Array, list[tuple[str, str, Array]]]:
-        """Return what is said of each class before the cells of one row are seen, and by each."""
-        within = self._within(X)
-        log_prior, said = self._before_cells(within), list[tuple[str, str, Array]]()
+    def _terms(self, X: PreparedTable) -> tuple[Array, list[NamedTerm]]:
+        """Return log p(x, y) of one row as a constant, (K,), and a named term for each value."""
+        within = self._component_posterior(X)
+        constant, by_value = self._prior_term(within), list[NamedTerm]()
         parts = zip(self._model.family.parts, self._params.features, X.blocks, strict=True)
         for group, (part, params, block) in zip(self._groups(), parts, strict=True):
-            before, terms = self._said(X, within, group, part.family, params, block)
-            log_prior = log_prior + before
-            said += terms
-        return log_prior, said
+            own, named = self._group_terms(X, within, group, part.family, params, block)
+            constant = constant + own
+            by_value += named
+        return constant, by_value
 
-    def _within(self, X: Prepared) -> Array:
-        """Return p(component | class, row) of one row, of shape (K, M): a class is one here."""
+    def _component_posterior(self, X: PreparedTable) -> Array:
+        """Return p(component | class, row) of one row, shape (K, M): here M is 1."""
         return np.ones((len(self._params.class_log_prior), 1))
 
-    def _before_cells(self, within: Array) -> Array:
-        """Return what is said of each class before any cell is seen."""
+    def _prior_term(self, within: Array) -> Array:
+        """Return the term of the class prior, shape (K,)."""
         log_prior: Array = self._params.class_log_prior
         return log_prior
 
-    def _said(
-        self, X: Prepared, within: Array, group: Group, family: Family, params: Any, block: Any
-    ) -> tuple[Any, list[tuple[str, str, Array]]]:
-        """Return what a group says of each class before its cells are seen, and what each says."""
-        places, own = terms(family, params, block)
+    def _group_terms(
+        self,
+        X: PreparedTable,
+        within: Array,
+        group: ColumnGroup,
+        family: Family,
+        params: Any,
+        block: Any,
+    ) -> tuple[Any, list[NamedTerm]]:
+        """Return the terms of one group of columns: a constant, and one for each value."""
+        indices, own = terms(family, params, block)
         first = group.columns[0]
         if first.vectorizer is not None:
-            words = first.vectorizer.get_feature_names_out()[places]
-            counts = block.toarray()[0, places]
+            words = first.vectorizer.get_feature_names_out()[indices]
+            counts = block.toarray()[0, indices]
             names = [(first.name, _word(w, n)) for w, n in zip(words, counts, strict=True)]
         else:
-            columns = [(group.columns[j], block[0, j]) for j in places]
-            names = [(column.name, _decoded(column, cell)) for column, cell in columns]
+            columns = [(group.columns[j], block[0, j]) for j in indices]
+            names = [(column.name, _decoded(column, value)) for column, value in columns]
         return 0.0, [(*name, logs) for name, logs in zip(names, own, strict=True)]
 
     def top_features(self, label: Any, n: int = 10) -> list[Feature]:
-        """Return what marks a class: the words, categories and numbers that speak most for it.
+        """Return the words, categories and numbers with the strongest log-odds for a class.
 
         Parameters
         ----------
@@ -345,59 +365,62 @@ class TableKind(EMEstimator):
         [('colour', 'blue'), ('hot', 'no')]
         """
         check_is_fitted(self)
-        return self._marks(n)[place(label, self._names())]
+        return self._top_features(n)[place(label, self._names())]
 
-    def _marks(self, n: int) -> list[list[Feature]]:
-        """Return what marks each class."""
-        share = np.exp(self._params.class_log_prior)
+    def _top_features(self, n: int) -> list[list[Feature]]:
+        """Return the n strongest features of each class."""
+        prior = np.exp(self._params.class_log_prior)
         statistics = self._statistics.features.parts
         parts = zip(self._model.family.parts, self._params.features, statistics, strict=True)
-        found = [
-            self._marked(group, part.family, params, sums, share, n)
+        by_group = [
+            self._group_features(group, part.family, params, sums, prior, n)
             for group, (part, params, sums) in zip(self._groups(), parts, strict=True)
         ]
-        each = [list(chain.from_iterable(of_parts)) for of_parts in zip(*found, strict=True)]
-        ordered = (sorted(own, key=lambda feature: -feature.strength)[:n] for own in each)
+        by_class = [list(chain.from_iterable(groups)) for groups in zip(*by_group, strict=True)]
+        ordered = (sorted(own, key=lambda feature: -feature.strength)[:n] for own in by_class)
         return [[feature for feature in own if feature.strength > 0] for own in ordered]
 
-    def _marked(
-        self, group: Group, family: Family, params: Any, statistics: Any, share: Array, n: int
+    def _group_features(
+        self, group: ColumnGroup, family: Family, params: Any, statistics: Any, prior: Array, n: int
     ) -> list[list[Feature]]:
-        """Return what marks each class in the columns of a group."""
-        parts = len(share) // len(self._names())
-        return marks(family, params, statistics, group.columns, share, n, parts)
+        """Return the strongest features of each class in one group of columns."""
+        parts = len(prior) // len(self._names())
+        return top_features(family, params, statistics, group.columns, prior, n, parts)
 
     def _as_rows(
         self, drawn: Array, labels: npt.NDArray[np.intp], rng: np.random.RandomState
     ) -> dict[str, list[Any]]:
-        """Return drawn numbers as a table of the columns that are used; words have no order."""
+        """Return drawn features as a table of the columns that are used; words have no order."""
         table: dict[str, list[Any]] = {}
         for group, part in zip(self._groups(), self._model.family.parts, strict=True):
             block, first = drawn[:, part.columns], group.columns[0]
             if first.vectorizer is not None:
                 words = first.vectorizer.get_feature_names_out()
-                counts = self._drawn_words(first, block, labels, rng).astype(np.intp)
+                counts = self._drawn_counts(first, block, labels, rng).astype(np.intp)
                 table[first.name] = [" ".join(np.repeat(words, row)) for row in counts]
                 continue
-            for column, cells in zip(group.columns, block.T, strict=True):
+            for column, values in zip(group.columns, block.T, strict=True):
                 if column.kind != "number":
-                    table[column.name] = [_decoded(column, cell) for cell in cells]
+                    table[column.name] = [_decoded(column, value) for value in values]
                     continue
-                if column.edges:  # anywhere in its bin
-                    place = cells.astype(np.intp)
-                    width = np.diff(column.edges)[place]
-                    cells = np.array(column.edges)[place] + width * rng.random_sample(len(cells))
-                table[column.name] = cells.tolist()
+                if column.edges:  # uniformly in its bin
+                    code, uniform = values.astype(np.intp), rng.random_sample(len(values))
+                    values = np.array(column.edges)[code] + np.diff(column.edges)[code] * uniform
+                table[column.name] = values.tolist()
         return {c.name: table[c.name] for c in self._columns if c.name in table}
 
-    def _drawn_words(
-        self, column: Column, drawn: Array, labels: Any, rng: np.random.RandomState
+    def _drawn_counts(
+        self,
+        column: Column,
+        drawn: Array,
+        labels: npt.NDArray[np.intp],
+        rng: np.random.RandomState,
     ) -> Array:
-        """Return how often each word of a text is drawn."""
+        """Return the drawn word counts of a text."""
         return drawn
 
 
-def _column(table: dict[str, Cells], name: str) -> Cells:
+def _column(table: dict[str, ColumnValues], name: str) -> ColumnValues:
     if name not in table:
         hint = did_you_mean(name, table)
         raise ValueError(f"The table lacks the column {name!r}, which the model needs{hint}")

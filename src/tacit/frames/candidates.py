@@ -1,4 +1,8 @@
-"""Settings of a table on trial: labels are hidden, and what is said of their rows is weighed."""
+"""Candidate settings of a table classifier, and their out-of-fold predictions.
+
+`tacit.frames.selection` says which candidates there are and takes the best; folds, stacking and the
+residual correction are those of `tacit.selection`.
+"""
 
 from __future__ import annotations
 
@@ -10,37 +14,39 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.data.labels import Labels
-from tacit.frames.base import Prepared
-from tacit.frames.clusters import Groups, find
+from tacit.frames.base import PreparedTable
+from tacit.frames.clusters import TableClusters, fit_clusters
 from tacit.frames.residual import TableCorrection
 from tacit.numerics import Array, log
-from tacit.selection.candidates import ENOUGH, MOST, Judged, Weighed, bounded
-from tacit.selection.clusters import Lesson
-from tacit.selection.cross_validation import N_FOLDS, alone, folds, without_rows
-from tacit.selection.residual import learn
+from tacit.selection.candidates import MAX_LOG_ODDS, MIN_HELD_OUT, OutOfFold, Stacked, clipped
+from tacit.selection.clusters import LabelledClusters
+from tacit.selection.cross_validation import N_FOLDS, detached_clone, fit_folds, folds
+from tacit.selection.residual import fit_residual
 
 if TYPE_CHECKING:
     from tacit.frames.classifier import TableClassifier
 
-__all__ = ["LEAD", "Setting", "Trial"]
+__all__ = ["CLUSTER_WEIGHT", "Candidate", "CandidateEvaluator"]
 
-# Of more rows without a label than this, some stand for all while something is tried.
-MOST_ROWS = 20_000
-# What groups of rows say is expected to count so much, in log-odds, beside the columns.
-LEAD = 2.0
-# How often labels are hidden, each time with others, where that is quickly done: without texts and
-# with no more rows than this.
-TIMES = 3
-QUICK_ROWS = 5_000
-# Where hidden labels are too few to weigh what is said, they only tell how far to trust all of it,
-# and that is held to what is expected more firmly than weights are: by the square of this. A row
-# that it is wrongly sure of costs so many nats at most: it must not decide alone.
-FIRMER = 2.0
-SUREST = 10.0
+# Unlabelled rows that candidates are fitted to; of more an even sample stands for all.
+MAX_UNLABELED = 20_000
+# The expected weight of the clusters' log-odds beside the columns.
+CLUSTER_WEIGHT = 2.0
+# Repeats of cross-validation, with other folds, where that is quick: without texts and with no more
+# rows than this.
+N_REPEATS = 3
+MAX_REPEATED_ROWS = 5_000
+# Where held-out labels are too few for stacking weights, they only set one temperature for all
+# log-odds, whose penalty is larger by the square of this factor. Log-odds are clipped to so many
+# nats first, so that a single confident error does not decide.
+TEMPERATURE_PENALTY = 2.0
+MAX_NATS = 10.0
+
+Folds = list[npt.NDArray[np.intp]]
 
 
-class Setting(NamedTuple):
-    """What is settled: smoothing, bins or not, the weight of unlabelled rows, components."""
+class Candidate(NamedTuple):
+    """A candidate setting: smoothing, binned numbers or not, unlabelled weight, components."""
 
     alpha: float
     bins: bool
@@ -48,181 +54,178 @@ class Setting(NamedTuple):
     components: int
 
 
-class Trial:
-    """Hide labels, fit without their rows, and weigh what is said of these."""
+class CandidateEvaluator:
+    """Cross-validates candidates on the same folds; `tables` has the rows binned and not."""
 
     def __init__(
         self,
         classifier: TableClassifier,
-        tables: dict[bool, Prepared],
+        tables: dict[bool, PreparedTable],
         labels: Labels,
         weight: Array,
-        doubt: float,
-        alphas: bool,
+        temperature: float,
+        several_alphas: bool,
     ) -> None:
-        self.doubt = doubt
-        self.groups: Groups | None = None
+        self.temperature = temperature
+        self.clusters: TableClusters | None = None
         self.correction: TableCorrection | None = None
-        self.quick = alone(classifier, labels).set_params(
+        self.model = detached_clone(classifier, labels).set_params(
             tol=max(classifier.tol, 1e-3), warm_start=False, word_labels=None, init="labels"
         )
         self.texts, rows = list(classifier.texts_.values()), np.arange(len(weight))
         unknown = np.flatnonzero(labels.unknown & (weight > 0))
-        if len(unknown) > MOST_ROWS:
-            some = unknown[np.linspace(0, len(unknown) - 1, MOST_ROWS).astype(np.intp)]
-            rows = np.sort(np.append(np.flatnonzero(~labels.unknown), some))
-            weight = np.where(labels.unknown, weight * len(unknown) / MOST_ROWS, weight)
-            tables = {cut: table[rows] for cut, table in tables.items()}
+        if len(unknown) > MAX_UNLABELED:
+            sample = unknown[np.linspace(0, len(unknown) - 1, MAX_UNLABELED).astype(np.intp)]
+            rows = np.sort(np.append(np.flatnonzero(~labels.unknown), sample))
+            weight = np.where(labels.unknown, weight * len(unknown) / MAX_UNLABELED, weight)
+            tables = {bins: table[rows] for bins, table in tables.items()}
         self.tables, self.known = tables, labels.known[rows]
         self.weight, self.codes = weight[rows], labels.codes[rows]
-        counted = np.where(self.weight > 0, self.codes, -1)
-        self.held = list(folds(counted, N_FOLDS))
-        self.count = sum(map(len, self.held))
-        self.few = bool(labels.unknown.any()) and not self.texts and self.count < ENOUGH
-        quick = not self.texts and np.count_nonzero(self.weight) <= QUICK_ROWS
-        each = max(map(len, self.held), default=0) == 1  # is hidden alone, whatever the parts
-        times = TIMES if quick and not each else 1
-        more = (list(folds(counted, N_FOLDS, seed)) for seed in range(1, times))
-        self.foldings = [self.held, *more]
-        self.rows, self.hidden = rows, [rows[held] for held in self.held]
-        self.shares = np.full(len(labels.classes), 1.0 / len(labels.classes))
-        self.judged: dict[Setting, Judged | None] = {}
-        # Where several alphas are tried and no label is half known, labelled rows alone are counted
-        # once for all of them: the fits to bins, or not, for each time that labels are hidden.
-        whole = bool((labels.unknown | (labels.codes >= 0)).all())
-        self.counts_once = alphas and whole and not self.few
-        self.counted: dict[tuple[bool, int], list[tuple[TableClassifier, Prepared]]] = {}
+        codes = np.where(self.weight > 0, self.codes, -1)
+        self.folds = list(folds(codes, N_FOLDS))
+        self.n_held_out = sum(map(len, self.folds))
+        self.few = bool(labels.unknown.any()) and not self.texts and self.n_held_out < MIN_HELD_OUT
+        quick = not self.texts and np.count_nonzero(self.weight) <= MAX_REPEATED_ROWS
+        leave_one_out = max(map(len, self.folds), default=0) == 1  # the same in every repeat
+        repeats = range(1, N_REPEATS if quick and not leave_one_out else 1)
+        self.repeats = [self.folds, *(list(folds(codes, N_FOLDS, seed)) for seed in repeats)]
+        self.rows, self.held_out = rows, [rows[fold] for fold in self.folds]
+        self.class_prior = np.full(len(labels.classes), 1.0 / len(labels.classes))
+        self.predictions: dict[Candidate, OutOfFold | None] = {}
+        # Supervised counts do not depend on alpha: if several are tried, and no label is uncertain,
+        # the fits are kept, by binned or not and by repeat.
+        certain = bool((labels.unknown | (labels.codes >= 0)).all())
+        self.reuse_counts = several_alphas and certain and not self.few
+        self.kept_fits: dict[tuple[bool, int], list[tuple[TableClassifier, PreparedTable]]] = {}
 
-    def tells(self, setting: Setting) -> bool:
-        """Return whether hidden labels can decide, and note the shares of the classes."""
-        judged = self._judge(setting)
-        hidden = all(text._hidden is not None for text in self.texts)
-        return judged is not None and hidden and judged.covers(self.shares)
+    def can_decide(self, candidate: Candidate) -> bool:
+        """Return whether held-out labels can decide; this also estimates the class prior."""
+        predictions = self._out_of_fold(candidate)
+        held_out = all(text._held_out is not None for text in self.texts)
+        return predictions is not None and held_out and predictions.covers(self.class_prior)
 
-    def __call__(
-        self,
-        setting: Setting,
-        grouped: bool = False,
-        supervised: bool = False,
-    ) -> Weighed:
-        """Return how good a setting is, beside what groups of rows say, if they do, and texts.
+    def evaluate(
+        self, candidate: Candidate, clusters: bool = False, supervised: bool = False
+    ) -> Stacked:
+        """Return a candidate stacked with the texts, and with the clusters if these are used.
 
-        If `supervised`, texts say what labelled ones alone have taught them. Where hidden labels
-        are few, weights are those that are expected.
+        If `supervised`, texts are those fitted to labelled rows only. Where held-out labels are
+        few, weights are the expected ones.
         """
-        judged = self._judge(setting)
-        assert judged is not None
-        joints = [judged.joints]
+        predictions = self._out_of_fold(candidate)
+        assert predictions is not None
+        joints = [predictions.log_joint]
         for text in self.texts:
-            rows, without, found, _ = text._hidden
-            assert np.array_equal(rows, np.concatenate(self.hidden))
-            joints.append(np.maximum(without if supervised else found, -MOST)[:, :, None])
-        if grouped:
-            joints.append(self.led[:, :, None])
-        one = np.ones(len(joints))
-        scale = np.append(self.doubt, one[1:])
-        if grouped:
-            scale[-1] /= LEAD
-        judged = replace(judged, joints=np.concatenate(joints, axis=2))
-        most = np.append(1.0, np.full(len(one) - 1, np.inf))  # naive Bayes is never too modest
-        return judged.pooled(one > 0, one, scale, self.shares, not self.few, most)
+            rows, alone, selected, _ = text._held_out
+            assert np.array_equal(rows, np.concatenate(self.held_out))
+            log_odds = np.maximum(alone if supervised else selected, -MAX_LOG_ODDS)
+            joints.append(log_odds[:, :, None])
+        if clusters:
+            joints.append(self.cluster_log_odds[:, :, None])
+        ones = np.ones(len(joints))
+        scale = np.append(self.temperature, ones[1:])
+        if clusters:
+            scale[-1] /= CLUSTER_WEIGHT
+        predictions = replace(predictions, log_joint=np.concatenate(joints, axis=2))
+        upper = np.append(1.0, np.full(len(ones) - 1, np.inf))  # naive Bayes is never too modest
+        return predictions.stack(ones > 0, ones, scale, self.class_prior, not self.few, upper)
 
-    def trusted(self, pool: Weighed) -> Weighed:
-        """Return a pool with all weights less, if hidden labels say that it is too sure."""
-        judged, firmly = next(iter(self.judged.values())), np.array([FIRMER])
-        assert judged is not None
-        said = np.maximum(log(pool.posterior), -SUREST)[:, :, None]
-        given = firmly > 0, firmly, firmly, self.shares
-        found = replace(judged, joints=said).pooled(*given, most=1.0)
-        return found._replace(weights=found.weights * pool.weights)
+    def tempered(self, stacked: Stacked) -> Stacked:
+        """Return an ensemble with all weights divided by the temperature that calibrates it."""
+        predictions, factor = next(iter(self.predictions.values())), np.array([TEMPERATURE_PENALTY])
+        assert predictions is not None
+        log_p = np.maximum(log(stacked.posterior), -MAX_NATS)[:, :, None]
+        given = factor > 0, factor, factor, self.class_prior
+        result = replace(predictions, log_joint=log_p).stack(*given, max_weight=1.0)
+        return result._replace(weights=result.weights * stacked.weights)
 
-    def look(self, X: Prepared) -> None:
-        """Find groups of rows, what they say of hidden ones, and which classes they lean to.
+    def fit_clusters(self, X: PreparedTable) -> None:
+        """Fit clusters of rows, their class distributions, and their out-of-fold log-odds.
 
-        The cells of hidden rows take part, their labels do not.
+        The values of held-out rows take part, their labels do not.
         """
-        some = np.flatnonzero(self.weight > 0)
-        some = some[np.unique(np.linspace(0, len(some) - 1, MOST_ROWS).astype(np.intp))]
-        settings = self.quick.random_state, self.quick.n_jobs
-        found = find(X, self.rows[some], self.weight[some], *settings)
-        K = len(self.shares)
-        known = np.flatnonzero((self.codes >= 0) & (self.weight > 0))
-        seen = found.posterior(X, self.rows[known])
-        lesson = Lesson(found, known, self.codes[known], self.weight[known], seen, K)
-        self.groups = lesson.taught()
-        self.led = self._averaged(lambda held: map(lesson.said, held))
+        sample = np.flatnonzero(self.weight > 0)
+        sample = sample[np.unique(np.linspace(0, len(sample) - 1, MAX_UNLABELED).astype(np.intp))]
+        settings = self.model.random_state, self.model.n_jobs
+        clusters = fit_clusters(X, self.rows[sample], self.weight[sample], *settings)
+        rows = np.flatnonzero((self.codes >= 0) & (self.weight > 0))
+        posterior, K = clusters.posterior(X, self.rows[rows]), len(self.class_prior)
+        known = rows, self.codes[rows], self.weight[rows]
+        labelled = LabelledClusters(clusters, *known, posterior, K)
+        self.clusters = labelled.fit()
+        self.cluster_log_odds = self._mean_of_repeats(lambda each: map(labelled.out_of_fold, each))
 
-    def look_at_cells(self, X: Prepared) -> None:
-        """Look at the cells of hidden rows for what puts right what is said of these."""
+    def encode_residual_features(self, X: PreparedTable) -> None:
+        """Encode the held-out rows as features of the residual correction."""
         used = (c for c in X.columns if c.vectorizer is None and c.kind != "out")
-        columns = tuple(c for c in (c.cut(X.cells[c.name], True) for c in used) if c.values)
-        if columns and self.hidden:
+        columns = tuple(c for c in (c.with_bins(X.encoded[c.name], True) for c in used) if c.values)
+        if columns and self.held_out:
             self.correction = TableCorrection(np.empty((0, 0)), columns)
-            self.cells = self.correction.seen(X, np.concatenate(self.hidden))
+            self.features = self.correction.features(X, np.concatenate(self.held_out))
 
-    def corrected(self, *pools: Weighed) -> tuple[TableCorrection | None, list[Weighed]]:
-        """Return what puts right what the first pool says, and how good all are put right."""
-        judged = next(iter(self.judged.values()))
-        if self.correction is None or judged is None:
-            return None, list(pools)
-        logs, found = learn(self.cells, judged, *pools)
-        return None if logs is None else replace(self.correction, logs=logs), found
+    def corrected(self, *ensembles: Stacked) -> tuple[TableCorrection | None, list[Stacked]]:
+        """Return the residual correction of the first ensemble, and all ensembles, corrected."""
+        predictions = next(iter(self.predictions.values()))
+        if self.correction is None or predictions is None:
+            return None, list(ensembles)
+        logs, stacked = fit_residual(self.features, predictions, *ensembles)
+        return None if logs is None else replace(self.correction, logs=logs), stacked
 
-    def _judge(self, setting: Setting) -> Judged | None:
-        """Return what is said of hidden rows, apart from what texts say."""
-        if setting in self.judged:
-            return self.judged[setting]
-        priors, shares = list[Array](), list[Array]()
-        quick = self.quick.set_params(
-            alpha=setting.alpha,
-            unlabeled_weight=setting.unlabeled_weight,
-            components_per_class=setting.components,
+    def _out_of_fold(self, candidate: Candidate) -> OutOfFold | None:
+        """Return the out-of-fold predictions of all columns but texts."""
+        if candidate in self.predictions:
+            return self.predictions[candidate]
+        log_priors, class_priors = list[Array](), list[Array]()
+        model = self.model.set_params(
+            alpha=candidate.alpha,
+            unlabeled_weight=candidate.unlabeled_weight,
+            components_per_class=candidate.components,
         )
 
-        def said(folding: list[npt.NDArray[np.intp]]) -> Iterator[Array]:
-            fits = self._fitted(quick, setting, folding)
-            for held, (model, new) in zip(folding, fits, strict=True):
-                before = np.maximum(model._before(model._model.family.encode(new).parts), -MOST)
+        def log_joints(each: Folds) -> Iterator[Array]:
+            fits = self._fold_fits(model, candidate, each)
+            for fold, (fitted, new) in zip(each, fits, strict=True):
+                fixed = fitted._untempered(fitted._model.family.encode(new).parts)
                 if self.texts:
-                    priors.append(np.tile(np.maximum(model._log_prior, -MOST), (len(held), 1)))
-                if not self.judged:
-                    rest, told = np.delete(self.weight, held), model.label_distributions_
-                    shares.append(np.average(told, axis=0, weights=rest))
-                model.__dict__.pop(
-                    "label_distributions_", None
-                )  # fits may be kept, and these are large
-                yield bounded(model.predict_joint_log_proba(new) - before)
+                    log_prior = np.maximum(fitted._log_prior, -MAX_LOG_ODDS)
+                    log_priors.append(np.tile(log_prior, (len(fold), 1)))
+                if not self.predictions:
+                    rest, p = np.delete(self.weight, fold), fitted.label_distributions_
+                    class_priors.append(np.average(p, axis=0, weights=rest))
+                fitted.__dict__.pop("label_distributions_", None)  # large, and fits may be kept
+                joint = fitted.predict_joint_log_proba(new)
+                yield clipped(joint - np.maximum(fixed, -MAX_LOG_ODDS))
 
-        joints = self._averaged(said)[:, :, None]
-        judged = Judged.of([joints], self.codes, self.weight, self.held)
-        if judged is not None and priors:
-            judged = replace(judged, before=np.concatenate(priors))
-        if not self.judged and shares:
-            self.shares = np.mean(shares, axis=0)
-        self.judged[setting] = judged
-        return judged
+        joints = self._mean_of_repeats(log_joints)[:, :, None]
+        predictions = OutOfFold.of([joints], self.codes, self.weight, self.folds)
+        if predictions is not None and log_priors:
+            predictions = replace(predictions, offset=np.concatenate(log_priors))
+        if not self.predictions and class_priors:
+            self.class_prior = np.mean(class_priors, axis=0)
+        self.predictions[candidate] = predictions
+        return predictions
 
-    def _fitted(
-        self, quick: TableClassifier, setting: Setting, folding: list[npt.NDArray[np.intp]]
-    ) -> Iterable[tuple[TableClassifier, Prepared]]:
-        """Return copies that were fitted without the rows of each fold, and these rows."""
-        alone = not setting.unlabeled_weight and setting.components == 1
-        place = setting.bins, id(folding)
-        if alone and place in self.counted:
-            return ((model._smoothed(setting.alpha), new) for model, new in self.counted[place])
-        fits = without_rows(quick, self.tables[setting.bins], self.known, self.weight, folding)
-        if not (alone and self.counts_once):
+    def _fold_fits(
+        self, model: TableClassifier, candidate: Candidate, each: Folds
+    ) -> Iterable[tuple[TableClassifier, PreparedTable]]:
+        """Return clones fitted without each fold, and the rows of the fold."""
+        supervised = not candidate.unlabeled_weight and candidate.components == 1
+        key = candidate.bins, id(each)
+        if supervised and key in self.kept_fits:
+            return ((fit._with_alpha(candidate.alpha), new) for fit, new in self.kept_fits[key])
+        fits = fit_folds(model, self.tables[candidate.bins], self.known, self.weight, each)
+        if not (supervised and self.reuse_counts):
             return fits
-        self.counted[place] = list(fits)
-        return self.counted[place]
+        self.kept_fits[key] = list(fits)
+        return self.kept_fits[key]
 
-    def _averaged(self, said: Callable[[list[npt.NDArray[np.intp]]], Iterable[Array]]) -> Array:
-        """Return what is said of hidden rows, (n, K), on average over the times they are hidden.
+    def _mean_of_repeats(self, predict: Callable[[Folds], Iterable[Array]]) -> Array:
+        """Return predictions for the held-out rows, (n, K), averaged over repeats.
 
-        `said` tells it of the rows of each fold.
+        `predict` gives them for each fold of one repeat.
         """
-        found = np.zeros((len(self.codes), len(self.shares)))
-        for folding in self.foldings:
-            for held, own in zip(folding, said(folding), strict=True):
-                found[held] += own / len(self.foldings)
-        return np.asarray(found[np.concatenate([np.empty(0, np.intp), *self.held])])
+        mean = np.zeros((len(self.codes), len(self.class_prior)))
+        for each in self.repeats:
+            for fold, own in zip(each, predict(each), strict=True):
+                mean[fold] += own / len(self.repeats)
+        return np.asarray(mean[np.concatenate([np.empty(0, np.intp), *self.folds])])

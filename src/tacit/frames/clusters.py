@@ -1,17 +1,16 @@
-"""Groups of rows that are alike, found without labels, and the classes that each leans to.
+"""Clusters of the rows of a table: mixtures fitted without labels, with their class distributions.
 
     p(y | x) = sum_g p(g | x) p(y | g)
 
-Columns that hang together make such groups, which naive Bayes within a class cannot see. Mixtures
-of all rows find them (`tacit.TableMixture`); of which classes they are, the labelled rows tell. As
-columns say the same several ways, log p(x, g) is divided by the root of their number: a row belongs
-a little to every group that is like it, and few labels reach far.
+Dependent columns make clusters, which naive Bayes within a class cannot see. Mixtures of all rows
+find them (`tacit.TableMixture`), labelled rows estimate p(y | g). As columns are redundant,
+log p(x, g) is divided by the root of their number, the temperature: a row belongs a little to every
+similar cluster, and few labels reach far.
 
-One mixture is a matter of chance, so there are several, and p(g | x) is the mean of theirs. Half of
-them see numbers in bins, which do not mind how these are distributed, half as they lie in their
-range, which knows how far apart they are.
+One mixture is a matter of chance, so p(g | x) is the mean of several. Half of them bin numbers,
+whatever their distribution, half scale them to their range, which keeps distances.
 
-Clusters of texts are in `tacit.text.clusters`; what both share in `tacit.selection.clusters`.
+Clusters of texts are in `tacit.text.clusters`, what both share in `tacit.selection.clusters`.
 """
 
 from __future__ import annotations
@@ -24,42 +23,42 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.families import Gaussian
-from tacit.frames.base import Group, Prepared
-from tacit.frames.columns import BESIDE, Column
+from tacit.frames.base import ColumnGroup, PreparedTable
+from tacit.frames.columns import NEIGHBOUR_SMOOTHING, Column
 from tacit.frames.mixture import TableMixture
 from tacit.numerics import Array
-from tacit.selection.clusters import Leaning, fitted, seeds
+from tacit.selection.clusters import Clusters, fit_mixture, mixture_seeds
 
-__all__ = ["Alike", "Groups", "find", "how_many"]
+__all__ = ["ClusterMixture", "TableClusters", "fit_clusters", "n_clusters"]
 
-# So many groups, times the root of the number of rows, but no more than this.
-BY_ROOT = 2.0
-MOST_GROUPS = 80
-# So many mixtures, and rounds of EM for each: enough to tell rows apart by.
-MIXTURES = 4
-ROUNDS = 25
+# Clusters of a mixture: this factor of the root of the number of rows, and a maximum.
+CLUSTERS_BY_ROOT = 2.0
+MAX_CLUSTERS = 80
+# Mixtures, and rounds of EM for each: good enough to tell rows apart by.
+N_MIXTURES = 4
+MAX_ITER = 25
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Alike(TableMixture):
-    """A mixture that sees bins of numbers as tables do, or numbers by range.
+class ClusterMixture(TableMixture):
+    """A mixture for clusters: numbers in smoothed bins, or all in one Gaussian of shared variance.
 
-    Yes and no are two categories, which is the same, but in one pass of the kernel with the others.
+    Yes/no columns are two categories, which is the same in one pass of the kernel with the others.
     """
 
-    _beside: ClassVar[float] = BESIDE
+    _neighbour_smoothing: ClassVar[float] = NEIGHBOUR_SMOOTHING
 
-    def _seen_as(self, column: Column) -> str:
-        return "category" if column.kind == "yes/no" else super()._seen_as(column)
+    def _feature_type(self, column: Column) -> str:
+        return "category" if column.kind == "yes/no" else super()._feature_type(column)
 
-    def _normal(self, columns: list[Column]) -> Iterator[Group]:
+    def _normal(self, columns: list[Column]) -> Iterator[ColumnGroup]:
         if columns:
-            yield Group("numbers", Gaussian(shared=True), columns, len(columns))
+            yield ColumnGroup("numbers", Gaussian(shared=True), columns, len(columns))
 
 
 @dataclass(frozen=True)
-class Groups(Leaning):
-    """Groups of rows of a table, and the classes that they lean to.
+class TableClusters(Clusters):
+    """Clusters of the rows of a table, and the class distribution of each.
 
     Examples
     --------
@@ -70,56 +69,62 @@ class Groups(Leaning):
     array([0, 0, 1, 1])
     """
 
-    mixtures: tuple[Alike, ...]
+    mixtures: tuple[ClusterMixture, ...]
 
     @property
-    def doubt(self) -> float:
+    def temperature(self) -> float:
         """The root of the number of columns."""
         return float(np.sqrt(sum(column.kind != "out" for column in self.mixtures[0].columns_)))
 
-    def posterior(self, X: Prepared, rows: Any = slice(None)) -> Array:
-        """Return p(g | x) of rows of a table, of shape (n, M)."""
+    def posterior(self, X: PreparedTable, rows: Any = slice(None)) -> Array:
+        """Return p(g | x), shape (n, M), of rows of a table."""
         used = [column.name for column in self.mixtures[0].columns_ if column.kind != "out"]
-        cells = {name: X.cells[name][rows] for name in used}
-        part = replace(X, cells=cells, texts={}, blocks=())
-        seen = ((one, one._prepared(part, reset=False)) for one in self.mixtures)
-        return self.averaged(one.predict_joint_log_proba(own) for one, own in seen)
+        encoded = {name: X.encoded[name][rows] for name in used}
+        part = replace(X, encoded=encoded, texts={}, blocks=())
+        prepared = ((one, one._prepared(part, reset=False)) for one in self.mixtures)
+        return self.mean_posterior(one.predict_joint_log_proba(own) for one, own in prepared)
 
-    def terms(self, X: Prepared) -> tuple[Array, list[tuple[str, str, Array]]]:
-        """Return what is said of each class before a row is seen, and by each of its cells."""
-        said = [one._terms(one._prepared(X, reset=False)) for one in self.mixtures]
-        before, each = self.blended(
-            (prior, np.array([own for _, _, own in cells]).reshape(-1, len(prior)))
-            for prior, cells in said
+    def terms(self, X: PreparedTable) -> tuple[Array, list[tuple[str, str, Array]]]:
+        """Return the log-odds of one row as a constant, (K,), and a named term for each value."""
+        each = [one._terms(one._prepared(X, reset=False)) for one in self.mixtures]
+        constant, log_odds = self.decompose(
+            (log_prior, np.array([logs for _, _, logs in terms]).reshape(-1, len(log_prior)))
+            for log_prior, terms in each
         )
-        pairs = zip(said, each, strict=True)
-        return before, [
+        return constant, [
             (column, value, own)
-            for (_, cells), logs in pairs
-            for (column, value, _), own in zip(cells, logs, strict=True)
+            for (_, terms), logs in zip(each, log_odds, strict=True)
+            for (column, value, _), own in zip(terms, logs, strict=True)
         ]
 
 
-def how_many(n: int) -> int:
-    """Return how many groups n rows are taken for."""
-    return min(int(np.ceil(BY_ROOT * np.sqrt(n))), MOST_GROUPS, n)
+def n_clusters(n: int) -> int:
+    """Return the number of clusters of each mixture of n rows."""
+    return min(int(np.ceil(CLUSTERS_BY_ROOT * np.sqrt(n))), MAX_CLUSTERS, n)
 
 
-def find(
-    X: Prepared, rows: npt.NDArray[np.intp], weight: Array, random_state: Any, n_jobs: int | None
-) -> Groups:
-    """Return groups of some rows of a table, which lean to no class yet; texts are left out."""
-    # By name, since where a mixture begins depends on the order of the columns.
+def fit_clusters(
+    X: PreparedTable,
+    rows: npt.NDArray[np.intp],
+    weight: Array,
+    random_state: Any,
+    n_jobs: int | None,
+) -> TableClusters:
+    """Return clusters of some rows by all columns but texts, without class distributions yet."""
+    # In order of their names, since the start of a mixture depends on the order of columns.
     columns = tuple(sorted((c for c in X.columns if c.vectorizer is None), key=lambda c: c.name))
-    cells = {column.name: X.cells[column.name][rows] for column in columns if column.kind != "out"}
-    table = replace(X, columns=columns, cells=cells, texts={}, blocks=())
-    M = how_many(len(rows))
-    numbers = [cells[column.name] for column in columns if column.kind == "number"]
-    ways = ("bins", "normal") if any((~np.isnan(own)).any() for own in numbers) else ("bins",)
-    found = []
-    for i, seed in enumerate(seeds(random_state, MIXTURES)):
-        settings: dict[str, Any] = {"max_iter": ROUNDS, "n_init": 1, "n_jobs": n_jobs}
-        way = ways[i % len(ways)]
-        mixture = Alike(M, alpha=0.1, numbers=way, tol=1e-3, random_state=seed, **settings)
-        found.append(fitted(mixture, mixture._cut(table, mixture.numbers == "bins"), weight))
-    return Groups(tuple(found), np.ones((M * len(found), 1)), 1.0)
+    encoded = {c.name: X.encoded[c.name][rows] for c in columns if c.kind != "out"}
+    table = replace(X, columns=columns, encoded=encoded, texts={}, blocks=())
+    M = n_clusters(len(rows))
+    numbers = [encoded[column.name] for column in columns if column.kind == "number"]
+    forms = ("bins", "normal") if any((~np.isnan(own)).any() for own in numbers) else ("bins",)
+    mixtures = []
+    for i, seed in enumerate(mixture_seeds(random_state, N_MIXTURES)):
+        settings: dict[str, Any] = {"max_iter": MAX_ITER, "n_init": 1, "n_jobs": n_jobs}
+        form = forms[i % len(forms)]
+        mixture = ClusterMixture(
+            M, alpha=0.1, numbers=form, tol=1e-3, random_state=seed, **settings
+        )
+        own = mixture._with_bins(table, form == "bins")
+        mixtures.append(fit_mixture(mixture, own, weight))
+    return TableClusters(tuple(mixtures), np.ones((M * len(mixtures), 1)), 1.0)

@@ -1,7 +1,8 @@
-"""Columns of a table as people have them: what kind each is, and how its cells become numbers.
+"""Columns of a table: their feature types, inferred from the values, and their encoding as numbers.
 
-Nothing here reads files or knows of models. A table is anything with named columns: a data frame of
-pandas or polars, an Arrow table, a dict of lists.
+A table is anything with named columns: a data frame of pandas or polars, an Arrow table, a dict of
+lists. Feature types are called kinds in the API (`kinds`, `Column.kind`). Nothing here reads files
+or knows models; raw values are in `tacit.frames.values`.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from tacit.frames.values import Cells, key
+from tacit.frames.values import ColumnValues, as_text
 from tacit.io.suggestions import did_you_mean
 from tacit.numerics import Array
 from tacit.text.vectorizer import CountVectorizer
 
-__all__ = ["KINDS", "CellError", "Column", "columns_of", "cut", "encode", "infer"]
+__all__ = ["FEATURE_TYPES", "CellError", "Column", "bin_edges", "columns_of", "encode", "infer"]
 
-# What a column can be taken for; "out" means that it is left out.
-KINDS = ("text", "category", "number", "yes/no", "out")
+# Feature types; a column of type "out" is left out.
+FEATURE_TYPES = ("text", "category", "number", "yes/no", "out")
 
-# What means no and yes.
+# Pairs of values that mean no and yes.
 YES_NO = (("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t"), ("0", "1"))
 
 DATE = re.compile(
@@ -35,20 +36,20 @@ DATE = re.compile(
     r"([T ]\d{1,2}:\d\d(:\d\d(\.\d+)?)?)?\s*(Z|[+-]\d\d:?\d\d)?"
 )
 
-# Names of columns that number things.
+# Names of identifier columns.
 ID = re.compile(r"(?:^|[\W_])id$|(?:^|[\W_]|[a-z])I[Dd]$")
 
-# Cells that a kind is judged by, spread evenly over the column.
+# Size of the even sample of values from which a feature type is inferred.
 SAMPLE = 10_000
-# Into how many bins numbers are cut.
+# Quantile bins of a number.
 BINS = 5
-# How much of a number counts for each of the bins beside its own: as if it might lie up to a third
-# of a bin off.
-BESIDE = 1 / 12
+# Fraction of a count that each neighbour of a number's bin gets: as if the number were off by up to
+# a third of a bin.
+NEIGHBOUR_SMOOTHING = 1 / 12
 
 
 class CellError(ValueError):
-    """A cell that does not fit its column; `row` is its row, the first being 0."""
+    """A value that does not fit the feature type of its column; rows count from 0."""
 
     def __init__(self, column: str, row: int, text: str) -> None:
         super().__init__(column, row, text)
@@ -60,22 +61,22 @@ class CellError(ValueError):
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table, and what is known of its cells from the training rows.
+    """A column of a table: its feature type, and what its encoding needs of the training rows.
 
     Attributes
     ----------
     name : str
         Its name.
     kind : {"text", "category", "number", "yes/no", "out"}
-        What it is taken for.
+        Its feature type.
     note : str
-        What speaks for it, in a few words.
+        The reason for it, in a few words.
     categories : tuple of str
-        The categories, or what means no and yes.
+        The categories, or the values for no and yes.
     vectorizer : CountVectorizer, optional
-        What counts the words of a text.
+        The vectorizer of a text.
     edges : tuple of float
-        Where the bins of a number begin and end, if it is taken for one of several.
+        The bin edges of a number, if it is binned.
     """
 
     name: str
@@ -86,14 +87,14 @@ class Column:
     edges: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        text, cut = self.kind == "text", bool(self.edges) and self.kind != "number"
-        if self.kind not in KINDS or text != (self.vectorizer is not None) or cut:
+        text, binned = self.kind == "text", bool(self.edges) and self.kind != "number"
+        if self.kind not in FEATURE_TYPES or text != (self.vectorizer is not None) or binned:
             raise ValueError(
                 f"Column {self.name!r} of kind {self.kind!r} has what another kind has."
             )
         rising = all(a < b for a, b in pairwise(self.edges))
         if len(self.edges) == 1 or not rising or not np.isfinite(self.edges).all():
-            raise ValueError(f"Column {self.name!r} has bins that are none.")
+            raise ValueError(f"Column {self.name!r} has bin edges that do not rise.")
         named = {"category": len(self.categories), "yes/no": 2}.get(self.kind, 0)
         if len(self.categories) != named or len(set(self.categories)) < named:
             raise ValueError(
@@ -102,16 +103,16 @@ class Column:
 
     @property
     def width(self) -> int:
-        """How many columns of numbers it becomes."""
+        """The number of encoded columns."""
         return 1 if self.vectorizer is None else len(self.vectorizer.vocabulary_)
 
     @property
     def values(self) -> tuple[str, ...]:
-        """What its cells can be, if one of several: categories, no and yes, bins of numbers."""
+        """The names of its discrete values, if any: categories, no and yes, or bins."""
         if not self.edges:
             return self.categories
         gap = np.diff(self.edges).min()
-        for digits in range(3, 18):  # as many as tell on which side of an edge a number lies
+        for digits in range(3, 18):  # the fewest that still separate the bins
             names = [f"{edge:.{digits}g}" for edge in self.edges]
             if np.abs(np.array(names, float) - self.edges).max() <= gap / 100:
                 break
@@ -121,16 +122,18 @@ class Column:
         between = (f"{a} to {b}" for a, b in pairwise(inner))
         return (f"below {inner[0]}", *between, f"from {inner[-1]} on")
 
-    def cut(self, block: Any, bins: bool) -> Column:
-        """Return the column with numbers cut into bins by its cells, or not."""
-        return replace(self, edges=cut(block) if bins else ()) if self.kind == "number" else self
+    def with_bins(self, block: Any, bins: bool) -> Column:
+        """Return the column with the bin edges of its encoded values, or without any."""
+        return (
+            replace(self, edges=bin_edges(block) if bins else ()) if self.kind == "number" else self
+        )
 
-    def shaped(self, block: Any) -> Any:
-        """Return cells, as `encode` gives them, with numbers in their bins.
+    def to_bins(self, block: Any) -> Any:
+        """Return encoded values with numbers as the codes of their bins, if the column is binned.
 
         Examples
         --------
-        >>> Column("size", "number", edges=(1.0, 2.0, 3.0)).shaped(np.array([[1.5], [np.nan]]))
+        >>> Column("size", "number", edges=(1.0, 2.0, 3.0)).to_bins(np.array([[1.5], [np.nan]]))
         array([[ 0.],
                [nan]])
         """
@@ -140,24 +143,24 @@ class Column:
         return np.where(np.isnan(block), np.nan, codes)
 
 
-def cut(numbers: Array) -> tuple[float, ...]:
-    """Return edges of bins that hold about equally many numbers; none if these do not differ.
+def bin_edges(numbers: Array) -> tuple[float, ...]:
+    """Return the edges of quantile bins; none if all numbers are equal.
 
     Examples
     --------
-    >>> cut(np.array([0.0, 0.0, 1.0, 5.0, np.nan]))
+    >>> bin_edges(np.array([0.0, 0.0, 1.0, 5.0, np.nan]))
     (0.0, 0.5, 3.0, 5.0)
     """
-    there, often = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
-    if len(there) < 2:
+    values, counts = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
+    if len(values) < 2:
         return ()
-    place = (np.cumsum(often) - often / 2) / often.sum() * BINS  # the bin of its middle
-    inner = np.flatnonzero(np.diff(place.astype(np.intp))) if len(there) > BINS else slice(None)
-    edges = ((there[:-1] + there[1:]) / 2)[inner]
-    return tuple(np.unique([there[0], *edges, there[-1]]).tolist())
+    quantile = (np.cumsum(counts) - counts / 2) / counts.sum() * BINS  # in units of a bin
+    inner = np.flatnonzero(np.diff(quantile.astype(np.intp))) if len(values) > BINS else slice(None)
+    edges = ((values[:-1] + values[1:]) / 2)[inner]
+    return tuple(np.unique([values[0], *edges, values[-1]]).tolist())
 
 
-def columns_of(table: Any) -> dict[str, Cells]:
+def columns_of(table: Any) -> dict[str, ColumnValues]:
     """Return the columns of a table by their names.
 
     Examples
@@ -178,37 +181,37 @@ def columns_of(table: Any) -> dict[str, Cells]:
     twice = [name for name, count in Counter(texts).items() if count > 1]
     if twice:
         raise ValueError(f"Column names must differ: {twice[0]!r} occurs more than once.")
-    found = {text: table[name] for text, name in zip(texts, names, strict=True)}
-    if isinstance(table, Mapping):  # a row is a dict of cells
-        found = {
-            name: [cells] if isinstance(cells, str) or not hasattr(cells, "__len__") else cells
-            for name, cells in found.items()
+    columns = {text: table[name] for text, name in zip(texts, names, strict=True)}
+    if isinstance(table, Mapping):  # a single row is a dict of values
+        columns = {
+            name: [values] if isinstance(values, str) or not hasattr(values, "__len__") else values
+            for name, values in columns.items()
         }
-    lengths = {len(cells) for cells in found.values()}
+    lengths = {len(values) for values in columns.values()}
     if len(lengths) > 1:
         raise ValueError(f"Columns must be equally long: found {sorted(lengths)} cells.")
-    return {name: Cells(cells) for name, cells in found.items()}
+    return {name: ColumnValues(values) for name, values in columns.items()}
 
 
 def infer(
-    table: Mapping[str, Cells], given: Mapping[str, str] | None, vectorizer: CountVectorizer
+    table: Mapping[str, ColumnValues], given: Mapping[str, str] | None, vectorizer: CountVectorizer
 ) -> tuple[tuple[Column, ...], dict[str, Any]]:
-    """Say what each column of a table is; `given` are kinds that are known.
+    """Return the columns of a table with their feature types, `given` or inferred.
 
-    Also returns the counts of words in the columns of text, by name, as `encode` gives them.
+    Also returns the word counts of the columns of text, by name, as `encode` gives them.
 
-    The rules, in this order, on the cells that are not missing (at most 10,000, spread evenly):
+    The rules, in this order, on an even sample of at most 10,000 values that are not missing:
 
-    1. none, or all the same: left out.
+    1. none, or all equal: left out.
     2. dates and times: left out.
     3. yes and no, y and n, true and false, t and f, 0 and 1: yes/no.
-    4. numbers: left out if 10 or more count the rows (1, 2, 3, ...) or, most of them different, are
-       called id; a category if they are whole, at most 10 differ, and on average each comes twice;
-       else a number.
-    5. at least 10 words a cell, or 3 and most cells differ: text.
-    6. one short word of plain letters and digits each, and 10 or more of which nine in ten differ:
-       left out, as an identifier.
-    7. at most 20 differ, or a tenth of the cells and 1,000: a category.
+    4. numbers: left out if 10 or more count the rows (1, 2, 3, ...) or, mostly distinct, are named
+       id; a category if they are integers, at most 10 are distinct, and each occurs twice on
+       average; else a number.
+    5. at least 10 words on average, or 3 and mostly distinct: text.
+    6. one short word of plain letters and digits each, and 10 or more of which nine in ten are
+       distinct: left out, as an identifier.
+    7. at most 20 distinct, or at most a tenth of the values and 1,000: a category.
     8. else text.
 
     Examples
@@ -222,43 +225,45 @@ def infer(
     for name, kind in given.items():
         if name not in table:
             raise ValueError(f"The table has no column {name!r}{did_you_mean(name, table)}")
-        if kind not in KINDS:
-            raise ValueError(f"Column {name!r}: kind {kind!r} is none of {', '.join(KINDS)}.")
-    words: dict[str, Any] = {}
+        if kind not in FEATURE_TYPES:
+            names = ", ".join(FEATURE_TYPES)
+            raise ValueError(f"Column {name!r}: kind {kind!r} is none of {names}.")
+    word_counts: dict[str, sparse.csr_array] = {}
     columns = []
-    for name, cells in table.items():
-        column, counts = _column(name, cells, given.get(name), vectorizer)
+    for name, values in table.items():
+        column, counts = _column(name, values, given.get(name), vectorizer)
         columns.append(column)
         if counts is not None:
-            words[name] = counts
-    return tuple(columns), words
+            word_counts[name] = counts
+    return tuple(columns), word_counts
 
 
 def _column(
-    name: str, cells: Cells, kind: str | None, vectorizer: CountVectorizer
-) -> tuple[Column, Any]:
+    name: str, values: ColumnValues, kind: str | None, vectorizer: CountVectorizer
+) -> tuple[Column, sparse.csr_array | None]:
+    """Return a column of a given or inferred type, and the word counts of a text."""
     note = "as you said" if kind else ""
     if kind is None:
-        kind, note = _kind(name, cells.sample(SAMPLE))
-        kind = _on_all(kind, cells)
+        kind, note = _infer_type(name, values.sample(SAMPLE))
+        kind = _valid_for_all(kind, values)
     if kind == "text":
-        from sklearn.base import clone  # which text alone needs
+        from sklearn.base import clone  # slow to import, and only text needs it
 
         own = clone(vectorizer)
         try:
-            counts = own.fit_transform(cells.mapped(key, ""))
+            counts = own.fit_transform(values.mapped(as_text, ""))
         except ValueError as error:
             if "empty vocabulary" not in str(error) and "no terms remain" not in str(error):
                 raise
             return Column(name, "out", "holds no words"), None
         return Column(name, kind, note, (), own), sparse.csr_array(counts)
-    seen = {one for one in cells.keys if one is not None}
+    distinct = {one for one in values.keys if one is not None}
     if kind == "category":
-        if not seen:
+        if not distinct:
             raise ValueError(f"Column {name!r} is empty: it can be no category. Leave it out.")
-        return Column(name, kind, note, tuple(sorted(seen))), None
+        return Column(name, kind, note, tuple(sorted(distinct))), None
     if kind == "yes/no":
-        both = {one.lower() for one in seen}
+        both = {one.lower() for one in distinct}
         pair = next((p for p in YES_NO if both <= set(p)), tuple(sorted(both)))
         if len(pair) != 2:
             raise ValueError(f"Column {name!r}: yes/no needs two values, found {pair[:5]}.")
@@ -266,85 +271,85 @@ def _column(
     return Column(name, kind, note), None
 
 
-def _on_all(kind: str, cells: Cells) -> str:
-    """Return what a column is of which some cells are of a kind, if others are not."""
-    if kind == "number" and cells.numbers is None:
+def _valid_for_all(kind: str, values: ColumnValues) -> str:
+    """Return the feature type inferred from a sample, or one that all values have."""
+    if kind == "number" and values.numbers is None:
         return "text"
     if kind == "yes/no":
-        different = {one.lower() for one in cells.keys if one is not None}
-        return kind if any(different <= set(pair) for pair in YES_NO) else "category"
+        distinct = {one.lower() for one in values.keys if one is not None}
+        return kind if any(distinct <= set(pair) for pair in YES_NO) else "category"
     return kind
 
 
-def _kind(name: str, cells: Cells) -> tuple[str, str]:
-    """Apply the rules of `infer` to the cells that are not missing."""
-    values = [cell for cell in cells.values if cell is not None]
-    keys = [one for one in cells.keys if one is not None]
-    if not keys:
+def _infer_type(name: str, sample: ColumnValues) -> tuple[str, str]:
+    """Return the feature type by the rules of `infer`, and a note."""
+    values = [value for value in sample.values if value is not None]
+    texts = [one for one in sample.keys if one is not None]
+    if not texts:
         return "out", "is empty"
-    n, different = len(keys), len(set(keys))
-    if different == 1 and n > 1:
-        return "out", f"is always {_shown(keys[0])}"
+    n, distinct = len(texts), len(set(texts))
+    if distinct == 1 and n > 1:
+        return "out", f"is always {_shortened(texts[0])}"
     if all(map(_is_date, values)):
         return "out", "holds dates"
-    if different <= 4 and tuple(sorted({key.lower() for key in keys})) in YES_NO:
+    if distinct <= 4 and tuple(sorted({text.lower() for text in texts})) in YES_NO:
         return "yes/no", ""
-    numbers = Cells(values).numbers
+    numbers = ColumnValues(values).numbers
     if numbers is not None:
         whole = bool((numbers == np.floor(numbers)).all())
-        if whole and different == n >= 10 and len(set(np.diff(numbers).tolist())) == 1:
+        if whole and distinct == n >= 10 and len(set(np.diff(numbers).tolist())) == 1:
             return "out", "counts the rows"
-        if whole and different >= 10 and different > n / 2 and ID.search(name):
+        if whole and distinct >= 10 and distinct > n / 2 and ID.search(name):
             return "out", "identifies the rows"
-        return ("category", "") if whole and different <= min(10, n // 2) else ("number", "")
-    words = sum(len(key.split()) for key in keys) / n
-    if words >= 10 or (words >= 3 and different > n / 2):
+        return ("category", "") if whole and distinct <= min(10, n // 2) else ("number", "")
+    words = sum(len(text.split()) for text in texts) / n
+    if words >= 10 or (words >= 3 and distinct > n / 2):
         return "text", ""
-    short = all(one.isascii() and len(one) <= 40 for one in keys)
-    if n >= 10 and different > 0.9 * n and words == 1.0 and short:
+    short = all(one.isascii() and len(one) <= 40 for one in texts)
+    if n >= 10 and distinct > 0.9 * n and words == 1.0 and short:
         return "out", "identifies the rows"
-    return ("category", "") if different <= max(20, min(n // 10, 1000)) else ("text", "")
+    return ("category", "") if distinct <= max(20, min(n // 10, 1000)) else ("text", "")
 
 
-def _shown(key: str) -> str:
-    return repr(key if len(key) <= 20 else key[:19] + "…")
+def _shortened(text: str) -> str:
+    return repr(text if len(text) <= 20 else text[:19] + "…")
 
 
-def _is_date(cell: Any) -> bool:
-    if isinstance(cell, str):
-        return cell[:1].isdigit() and DATE.fullmatch(cell.strip()) is not None
-    return isinstance(cell, datetime.date | datetime.time | datetime.timedelta | np.datetime64)
+def _is_date(value: Any) -> bool:
+    if isinstance(value, str):
+        return value[:1].isdigit() and DATE.fullmatch(value.strip()) is not None
+    return isinstance(value, datetime.date | datetime.time | datetime.timedelta | np.datetime64)
 
 
-def encode(column: Column, cells: Cells) -> Any:
-    """Return the cells of a column as a block of numbers, NaN where one is missing.
+def encode(column: Column, values: ColumnValues) -> Any:
+    """Return the values of a column as numbers, shape (n, 1), NaN where one is missing.
 
-    Words become a CSR matrix of their counts. A category that is new is missing.
+    Texts become a CSR matrix of word counts. A category that is new is missing.
 
     Examples
     --------
-    >>> encode(Column("red", "yes/no", categories=("no", "yes")), Cells(["yes", "?", "No"]))
+    >>> encode(Column("red", "yes/no", categories=("no", "yes")), ColumnValues(["yes", "?", "No"]))
     array([[ 1.],
            [nan],
            [ 0.]])
     """
     if column.vectorizer is not None:
-        return sparse.csr_array(column.vectorizer.transform(cells.mapped(key, "")))
+        return sparse.csr_array(column.vectorizer.transform(values.mapped(as_text, "")))
     if column.kind == "number":
-        if cells.numbers is None:
-            row = cells.no_number()
+        if values.numbers is None:
+            row = values.first_non_number()
             raise CellError(
                 column.name,
                 row,
-                f"{_shown(str(cells.values[row]))} is no number, or too large. Correct it, leave "
-                "it empty, or make the column a category.",
+                f"{_shortened(str(values.values[row]))} is no number, or too large. Correct it, "
+                "leave it empty, or make the column a category.",
             )
-        return cells.numbers[:, None]
-    place = {name: float(code) for code, name in enumerate(column.categories)}
+        return values.numbers[:, None]
+    code = {name: float(i) for i, name in enumerate(column.categories)}
     lower = column.kind == "yes/no"
-    codes = cells.mapped(lambda cell: _code(place, key(cell), lower), np.nan)
-    return np.array(codes, dtype=np.float64).reshape(-1, 1)
 
+    def encoded(value: Any) -> float:
+        text = as_text(value)
+        return code.get(text.lower() if lower else text, np.nan)
 
-def _code(place: dict[str, float], name: str, lower: bool) -> float:
-    return place.get(name.lower() if lower else name, np.nan)
+    return np.array(values.mapped(encoded, np.nan), dtype=np.float64).reshape(-1, 1)

@@ -1,29 +1,31 @@
-"""A mixture of the rows of a whole table: latent classes of columns of any type."""
+"""`TableMixture`: latent classes of the rows of a whole table, of columns of any type.
+
+What it shares with the classifier is in `tacit.frames.base`; EM and starts are the estimators'.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from tacit.estimators.mixture import Mixture
-from tacit.frames.base import TableKind
+from tacit.frames.base import TableEstimator
 
 __all__ = ["TableMixture"]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class TableMixture(Mixture, TableKind):
-    """Groups of rows of a table as it is: texts, categories, numbers and gaps side by side.
+class TableMixture(Mixture, TableEstimator):
+    """Cluster the rows of a table as it is: texts, categories, numbers and missing values.
 
-    What is taken as a table, and how its columns are told apart, is said in
-    :class:`tacit.TableClassifier`.
+    What a table is, and how feature types are inferred, is in :class:`tacit.TableClassifier`.
 
     Parameters
     ----------
     %(mixture_parameters)s
     %(table_parameters)s
     numbers : {"normal", "bins"}, default="normal"
-        How numbers are distributed in a group: normally, or with a share for each of up to five
-        bins that hold about equally many rows.
+        The distribution of numbers in a component: normal, or categorical over up to five bins of
+        about equally many rows.
     %(em_parameters)s
 
     Attributes

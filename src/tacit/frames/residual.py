@@ -1,4 +1,7 @@
-"""The residual correction of tables: what each cell adds to the log-odds of the models."""
+"""The residual correction of tables: each value adds to the log-odds of the model.
+
+It is fitted by `tacit.selection.residual`; this is its features, the one-hot values of a row.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tacit.frames.base import Prepared
+from tacit.frames.base import PreparedTable
 from tacit.frames.columns import Column
 from tacit.numerics import Array
 from tacit.selection.residual import Correction
@@ -19,12 +22,12 @@ __all__ = ["TableCorrection"]
 
 @dataclass(frozen=True)
 class TableCorrection(Correction):
-    """What the cells of a table add.
+    """What each value of a row adds to the log-odds of the classes.
 
     Attributes
     ----------
     columns : tuple of Column
-        The columns, numbers cut into bins; each has a row of `logs` for each of its values.
+        The columns, numbers in bins; each has a row of `logs` for each of its values.
 
     Examples
     --------
@@ -37,26 +40,26 @@ class TableCorrection(Correction):
 
     columns: tuple[Column, ...]
 
-    def _places(self, X: Prepared, rows: Any) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """Return the row of `logs` of each cell, and which cells have one."""
-        each = [column.shaped(X.cells[column.name][rows])[:, 0] for column in self.columns]
+    def _indices(self, X: PreparedTable, rows: Any) -> tuple[Array, npt.NDArray[np.bool_]]:
+        """Return the row of `logs` of each value, (n, d), and which values have one."""
+        each = [column.to_bins(X.encoded[column.name][rows])[:, 0] for column in self.columns]
         codes, sizes = np.stack(each, axis=1), np.array([len(c.values) for c in self.columns])
         return codes + np.cumsum(sizes) - sizes, (codes >= 0) & (codes < sizes)
 
-    def seen(self, X: Prepared, rows: Any = slice(None)) -> Any:
-        """Return which values the cells of a table have."""
-        places, there = self._places(X, rows)
-        ends = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
-        each = np.full(ends[-1], len(self.columns) ** -0.5)
-        shape = len(places), sum(len(column.values) for column in self.columns)
-        return sparse.csr_array((each, places[there].astype(np.intp), ends), shape=shape)
+    def features(self, X: PreparedTable, rows: Any = slice(None)) -> sparse.csr_array:
+        """Return the one-hot values of rows, each as 1 over the root of the number of columns."""
+        indices, known = self._indices(X, rows)
+        ends = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
+        data = np.full(ends[-1], len(self.columns) ** -0.5)
+        shape = len(indices), sum(len(column.values) for column in self.columns)
+        return sparse.csr_array((data, indices[known].astype(np.intp), ends), shape=shape)
 
-    def terms(self, X: Prepared) -> tuple[Array, list[tuple[str, str, Array]]]:
-        """Return what is added before cells are seen, which is nothing, and by each cell."""
-        places, there = self._places(X, slice(1))
+    def terms(self, X: PreparedTable) -> tuple[Array, list[tuple[str, str, Array]]]:
+        """Return the log-odds of one row as a constant, 0, and a named term for each value."""
+        indices, known = self._indices(X, slice(1))
         values = [value for column in self.columns for value in column.values]
-        by, found = len(self.columns) ** -0.5, []
-        for j in np.flatnonzero(there[0]):
-            at = int(places[0, j])
-            found.append((self.columns[j].name, values[at], by * self.logs[at]))
-        return np.zeros(self.logs.shape[1]), found
+        factor, terms = len(self.columns) ** -0.5, []
+        for j in np.flatnonzero(known[0]):
+            i = int(indices[0, j])
+            terms.append((self.columns[j].name, values[i], factor * self.logs[i]))
+        return np.zeros(self.logs.shape[1]), terms

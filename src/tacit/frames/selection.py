@@ -1,4 +1,8 @@
-"""What hidden labels decide about a table: how its columns are seen, and which rows take part."""
+"""Model selection for a table: held-out labels choose among candidates, or the default stays.
+
+`select` chooses smoothing, bins, the weight of unlabelled rows, components, clusters, temperature
+and the residual correction. How a candidate is evaluated is in `tacit.frames.candidates`.
+"""
 
 from __future__ import annotations
 
@@ -10,177 +14,199 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tacit.data.labels import Labels
-from tacit.frames.base import Prepared
-from tacit.frames.candidates import LEAD, Setting, Trial
-from tacit.frames.clusters import Groups, how_many
+from tacit.frames.base import PreparedTable
+from tacit.frames.candidates import CLUSTER_WEIGHT, Candidate, CandidateEvaluator
+from tacit.frames.clusters import TableClusters, n_clusters
 from tacit.frames.residual import TableCorrection
 from tacit.numerics import Array
-from tacit.selection.clusters import UNLABELED
+from tacit.selection.clusters import MIN_UNLABELED
 from tacit.selection.cross_validation import UnlabeledHelp
 
 if TYPE_CHECKING:
     from tacit.frames.classifier import TableClassifier
 
-__all__ = ["COMPONENTS", "UNTRIED", "Settled", "settle"]
+__all__ = ["COMPONENTS", "DEFAULT_UNLABELED_WEIGHT", "Selected", "select"]
 
-# What is tried: smoothing, and weights of rows without a label; and the weight where nothing can be
-# tried.
+# Candidates of smoothing, of the weight of unlabelled rows and of components per class; and the
+# weight where no label can be held out.
 ALPHAS = (1.0, 0.1, 0.01, 0.001)
 WEIGHTS = (0.1, 1.0)
 COMPONENTS = (2, 3, 5)
-UNTRIED = 0.1
-# What "auto" smooths components by at least: without smoothing, what a component begins with is all
-# that it will ever have.
-LEAST_ALPHA = 0.1
-# How much too sure naive Bayes is expected to be, by the number of columns: halfway between columns
-# that all say the same, and columns that have nothing to do with each other.
-DOUBTED = 0.5
-# What all log-odds are divided by, beside that, where hidden labels cannot tell and groups have a
-# say: what rows without a label make of so few labels is less sure than it looks.
-UNTOLD = 2.0
-# Nats by which hidden labels must speak, beside a standard error, against what is usual (alpha = 1,
-# numbers in bins, groups of rows), and for rows without a label and more components.
+DEFAULT_UNLABELED_WEIGHT = 0.1
+# The smallest smoothing of components by "auto": without any, a value that a component does not
+# have at its start it never gets.
+MIN_COMPONENT_ALPHA = 0.1
+# The expected temperature of naive Bayes is the number of columns to this power: halfway between
+# independent columns (0) and copies of one column (1).
+TEMPERATURE_POWER = 0.5
+# A further factor of the temperature where held-out labels cannot decide and clusters are used:
+# what unlabelled rows make of so few labels is overconfident.
+UNTESTED_TEMPERATURE = 2.0
+# Nats by which the out-of-fold loss must be lower, beside a standard error, to leave the default
+# (alpha = 1, bins, clusters), and to take unlabelled rows and more components.
 MARGIN = 1.0
-# Labels that there must be for each component, on average over the classes, before it is tried.
-PER_COMPONENT = 12
-# Hidden labels from which on they choose between bins and normal numbers, and what becomes of rows
-# without a label: their weight, and groups.
-SOME = 20
+# Labels for each component, on average over the classes, from which on it is a candidate.
+LABELS_PER_COMPONENT = 12
+# Held-out labels from which on they choose between bins and normal numbers, and whether unlabelled
+# rows and clusters are used.
+MIN_TO_CHOOSE = 20
 
 
-class Settled(NamedTuple):
-    """What hidden labels decided.
+class Selected(NamedTuple):
+    """The result of model selection.
 
     Attributes
     ----------
-    setting : Setting
-        What is best.
+    candidate : Candidate
+        The selected setting.
     help : UnlabeledHelp or None
-        Whether rows without a label help, if there are any.
+        Whether unlabelled rows help, if there are any.
     temperature : float
-        By which log-odds are divided.
+        The divisor of the log-odds of all columns but texts.
     text_weights : dict
-        By which those of each text are multiplied.
-    groups : Groups or None
-        Groups of rows that say something of the classes, if they do.
+        The factor of the log-odds of each text.
+    clusters : TableClusters or None
+        Clusters of rows, if they are used.
     correction : TableCorrection or None
-        What puts right what all these say.
+        The residual correction of all these.
     """
 
-    setting: Setting
+    candidate: Candidate
     help: UnlabeledHelp | None
     temperature: float
     text_weights: dict[str, float]
-    groups: Groups | None = None
+    clusters: TableClusters | None = None
     correction: TableCorrection | None = None
 
 
-def settle(
+def select(
     classifier: TableClassifier,
-    X: Prepared,
+    X: PreparedTable,
     labels: Labels,
     weight: Array,
-    usual: Setting,
-    more: Sequence[int],
-) -> Settled:
-    """Choose a setting by hidden labels: the usual one, or what they speak for.
+    default: Candidate,
+    components: Sequence[int],
+) -> Selected:
+    """Return the candidate that held-out labels clearly prefer, else the default.
 
-    `usual` has no weight for rows without a label; `more` are numbers of components to try.
+    `default` leaves unlabelled rows out; `components` are further numbers of components to try.
     """
     others = [c for c in X.columns if c.name not in classifier.texts_ and c.kind != "out"]
-    kinds, doubt = {c.kind for c in others}, max(float(len(others)), 1.0) ** DOUBTED
+    kinds, temperature = {c.kind for c in others}, max(float(len(others)), 1.0) ** TEMPERATURE_POWER
     unknown, texts = bool(labels.unknown.any()), list(classifier.texts_.values())
-    even = dict.fromkeys(classifier.texts_, 1.0)
-    if not kinds and len(texts) == 1:  # which has settled all there is
-        told = texts[0].unlabeled_help_
-        setting = usual._replace(unlabeled_weight=told.weight)
-        return Settled(setting, told if unknown else None, 1.0, even)
+    text_weights = dict.fromkeys(classifier.texts_, 1.0)
+    if not kinds and len(texts) == 1:  # which has selected all there is
+        report = texts[0].unlabeled_help_
+        chosen = default._replace(unlabeled_weight=report.weight)
+        return Selected(chosen, report if unknown else None, 1.0, text_weights)
     either = classifier.numbers == "auto" and "number" in kinds
-    bins = [True, False] if either else [usual.bins]
-    counted = ("number" in kinds and any(bins)) or kinds & {"category", "yes/no"}
-    free = classifier.alpha == "auto"
-    alphas = ALPHAS if free and counted else [usual.alpha]
-    settings = [usual._replace(alpha=alpha, bins=cut) for cut, alpha in product(bins, alphas)]
-    # What texts say of rows without a label, hidden labels have taught them: it is left out.
-    none = [np.zeros_like(block) for block in X.blocks[: len(texts)]]
-    plain = replace(X, blocks=(*none, *X.blocks[len(texts) :]))
-    tables = {cut: classifier._cut(plain, cut) for cut in bins}
-    trial = Trial(classifier, tables, labels, weight, doubt, len(alphas) > 1)
-    if more:
-        trial.look_at_cells(X)
-    told, among = None, float(weight[labels.unknown].sum() / max(weight.sum(), 1e-300))
-    grouped = bool(more) and len(others) > 1 and among >= UNLABELED
-    grouped &= len(labels.classes) <= how_many(int((trial.weight > 0).sum()))
-    if grouped:
-        trial.look(X)
-    tells = trial.tells(settings[0])
-    if not tells or (trial.few and trial.count < SOME):
-        return _usual(trial, usual, even, unknown, tells)
-    if trial.few:
-        settings = [setting for setting in settings if setting.alpha == usual.alpha]
-    tried = [trial(setting) for setting in settings]
-    better = [place for place, one in enumerate(tried) if one.beats(tried[0], MARGIN)]
-    place = min(better, key=lambda place: tried[place].loss, default=0)
-    chosen, best = settings[place], tried[place]
-    trial.counted.clear()  # no other alpha is tried
-    if grouped and (grouped := not best.beats(other := trial(chosen, grouped), MARGIN)):
-        best = other
-    if trial.few:  # so few must speak against rows without a label, more must speak for them
-        chosen = chosen._replace(unlabeled_weight=UNTRIED)
-        best = trial(chosen, grouped)
-    labelled = trial.count / len(labels.classes)
-    more = [components for components in more if labelled >= PER_COMPONENT * components]
-    least = {True: best} if grouped else {}  # by whether rows without a label take part
-    for components in (usual.components, *more):
-        alpha = max(chosen.alpha, LEAST_ALPHA) if free and components in more else chosen.alpha
+    bins = [True, False] if either else [default.bins]
+    smoothed = ("number" in kinds and any(bins)) or kinds & {"category", "yes/no"}
+    auto_alpha = classifier.alpha == "auto"
+    alphas = ALPHAS if auto_alpha and smoothed else [default.alpha]
+    candidates = [default._replace(alpha=alpha, bins=cut) for cut, alpha in product(bins, alphas)]
+    # Texts were fitted to the labels that are held out here: their log-odds are set to 0.
+    zeros = [np.zeros_like(block) for block in X.blocks[: len(texts)]]
+    masked = replace(X, blocks=(*zeros, *X.blocks[len(texts) :]))
+    tables = {cut: classifier._with_bins(masked, cut) for cut in bins}
+    evaluator = CandidateEvaluator(classifier, tables, labels, weight, temperature, len(alphas) > 1)
+    if components:
+        evaluator.encode_residual_features(X)
+    report, unlabeled = None, float(weight[labels.unknown].sum() / max(weight.sum(), 1e-300))
+    clusters = bool(components) and len(others) > 1 and unlabeled >= MIN_UNLABELED
+    clusters &= len(labels.classes) <= n_clusters(int((evaluator.weight > 0).sum()))
+    if clusters:
+        evaluator.fit_clusters(X)
+    can_decide = evaluator.can_decide(candidates[0])
+    if not can_decide or (evaluator.few and evaluator.n_held_out < MIN_TO_CHOOSE):
+        return _default(evaluator, default, text_weights, unknown, can_decide)
+    if evaluator.few:
+        candidates = [one for one in candidates if one.alpha == default.alpha]
+    results = [evaluator.evaluate(candidate) for candidate in candidates]
+    better = [i for i, result in enumerate(results) if result.beats(results[0], MARGIN)]
+    i = min(better, key=lambda i: results[i].loss, default=0)
+    chosen, best = candidates[i], results[i]
+    evaluator.kept_fits.clear()  # no other alpha is tried
+    if clusters:
+        other = evaluator.evaluate(chosen, clusters)
+        clusters = not best.beats(other, MARGIN)
+        best = other if clusters else best
+    if evaluator.few:  # few labels must speak against unlabelled rows, many must speak for them
+        chosen = chosen._replace(unlabeled_weight=DEFAULT_UNLABELED_WEIGHT)
+        best = evaluator.evaluate(chosen, clusters)
+    per_class = evaluator.n_held_out / len(labels.classes)
+    components = [M for M in components if per_class >= LABELS_PER_COMPONENT * M]
+    lowest = (
+        {True: best} if clusters else {}
+    )  # the lowest loss, by whether unlabelled rows are used
+    for M in (default.components, *components):
+        more = M in components
+        alpha = max(chosen.alpha, MIN_COMPONENT_ALPHA) if auto_alpha and more else chosen.alpha
         weights = (0.0, *WEIGHTS) if unknown else (0.0,)
-        settings = [Setting(alpha, chosen.bins, given, components) for given in weights]
-        tried = [trial(setting, grouped) for setting in settings]
-        alone = trial(settings[0]) if grouped else tried[0]
-        for part, one in [(False, alone), *((True, one) for one in tried[1:])]:
-            least[part] = min(least.get(part, one), one, key=lambda found: found.loss)
-        place = int(np.argmin([one.loss for one in tried]))
-        if tried[place].beats(best, MARGIN):
-            chosen, best = settings[place], tried[place]
-        elif components in more:
+        candidates = [Candidate(alpha, chosen.bins, given, M) for given in weights]
+        results = [evaluator.evaluate(candidate, clusters) for candidate in candidates]
+        alone = evaluator.evaluate(candidates[0]) if clusters else results[0]
+        for used, result in [(False, alone), *((True, result) for result in results[1:])]:
+            lowest[used] = min(lowest.get(used, result), result, key=lambda one: one.loss)
+        i = int(np.argmin([result.loss for result in results]))
+        if results[i].beats(best, MARGIN):
+            chosen, best = candidates[i], results[i]
+        elif more:
             break
-    pools, used = [best], bool(texts) or chosen.unlabeled_weight > 0 or grouped
+    ensembles, used = [best], bool(texts) or chosen.unlabeled_weight > 0 or clusters
     if unknown:
-        left = chosen._replace(unlabeled_weight=0.0)
-        pools.append(trial(left, supervised=True) if texts else least[not used])
-    if trial.few:
-        pools = list(map(trial.trusted, pools))
-        best = pools[0]
-    correction, pools = trial.corrected(*pools)
+        supervised = chosen._replace(unlabeled_weight=0.0)
+        ensembles.append(
+            evaluator.evaluate(supervised, supervised=True) if texts else lowest[not used]
+        )
+    if evaluator.few:
+        ensembles = list(map(evaluator.tempered, ensembles))
+        best = ensembles[0]
+    correction, ensembles = evaluator.corrected(*ensembles)
     if unknown:
-        without, other = pools[::-1] if used else pools
-        given = [chosen.unlabeled_weight or float(grouped)]
+        without, with_them = ensembles[::-1] if used else ensembles
+        given = [chosen.unlabeled_weight or float(clusters)]
         given += [text.unlabeled_help_.weight for text in texts]
-        told = UnlabeledHelp(without.evaluation, other.evaluation, max(given))
-    temperature, by = 1.0 / float(best.weights[0]), best.weights[1:].tolist()
-    groups = replace(trial.groups, weight=by.pop()) if grouped and trial.groups else None
-    text_weights = dict(zip(even, by, strict=True))
-    return Settled(chosen, told, temperature, text_weights, groups, correction)
+        report = UnlabeledHelp(without.evaluation, with_them.evaluation, max(given))
+    temperature, factors = 1.0 / float(best.weights[0]), best.weights[1:].tolist()
+    kept = (
+        replace(evaluator.clusters, weight=factors.pop())
+        if clusters and evaluator.clusters
+        else None
+    )
+    text_weights = dict(zip(text_weights, factors, strict=True))
+    return Selected(chosen, report, temperature, text_weights, kept, correction)
 
 
-def _usual(
-    trial: Trial, usual: Setting, even: dict[str, float], unknown: bool, tells: bool
-) -> Settled:
-    """Settle for what is usual, with rows without a label unless few hidden labels forbid it."""
-    groups, doubt = trial.groups and replace(trial.groups, weight=LEAD), trial.doubt
+def _default(
+    evaluator: CandidateEvaluator,
+    default: Candidate,
+    text_weights: dict[str, float],
+    unknown: bool,
+    can_decide: bool,
+) -> Selected:
+    """Return the default, with unlabelled rows unless few held-out labels speak against them."""
+    clusters = evaluator.clusters and replace(evaluator.clusters, weight=CLUSTER_WEIGHT)
+    temperature = evaluator.temperature
     if not unknown:
-        return Settled(usual, None, doubt, even, groups)
-    untried = usual._replace(unlabeled_weight=UNTRIED)
-    if not tells:
-        if groups and not trial.texts:  # what texts say is calibrated by itself
-            groups, doubt = replace(groups, weight=LEAD / UNTOLD), UNTOLD * doubt
-        return Settled(untried, UnlabeledHelp(None, None, UNTRIED), doubt, even, groups)
-    without, found = trial(usual), trial(untried, groups is not None)
-    used = not without.beats(found, MARGIN)
-    chosen, pools = (untried, [found, without]) if used else (usual, [without, found])
-    best, other = map(trial.trusted, pools)
-    groups = groups and replace(groups, weight=float(best.weights[-1])) if used else None
-    correction, pools = trial.corrected(best, other)
-    without, found = pools[::-1] if used else pools
-    told = UnlabeledHelp(without.evaluation, found.evaluation, chosen.unlabeled_weight)
-    return Settled(chosen, told, 1.0 / float(best.weights[0]), even, groups, correction)
+        return Selected(default, None, temperature, text_weights, clusters)
+    weight = DEFAULT_UNLABELED_WEIGHT
+    semi_supervised = default._replace(unlabeled_weight=weight)
+    if not can_decide:
+        if clusters and not evaluator.texts:  # texts are calibrated by themselves
+            clusters = replace(clusters, weight=CLUSTER_WEIGHT / UNTESTED_TEMPERATURE)
+            temperature = UNTESTED_TEMPERATURE * temperature
+        report = UnlabeledHelp(None, None, weight)
+        return Selected(semi_supervised, report, temperature, text_weights, clusters)
+    without = evaluator.evaluate(default)
+    with_them = evaluator.evaluate(semi_supervised, clusters is not None)
+    used = not without.beats(with_them, MARGIN)
+    chosen = semi_supervised if used else default
+    ensembles = [with_them, without] if used else [without, with_them]
+    best, other = map(evaluator.tempered, ensembles)
+    clusters = clusters and replace(clusters, weight=float(best.weights[-1])) if used else None
+    correction, ensembles = evaluator.corrected(best, other)
+    without, with_them = ensembles[::-1] if used else ensembles
+    report = UnlabeledHelp(without.evaluation, with_them.evaluation, chosen.unlabeled_weight)
+    temperature = 1.0 / float(best.weights[0])
+    return Selected(chosen, report, temperature, text_weights, clusters, correction)

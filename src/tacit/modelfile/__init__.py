@@ -26,7 +26,7 @@ from tacit.estimators.classifiers import MultinomialNB
 from tacit.estimators.mixture import Mixture
 from tacit.estimators.mixtures import MultinomialMixture
 from tacit.families.base import check_array
-from tacit.frames.clusters import Alike, Groups
+from tacit.frames.clusters import ClusterMixture, TableClusters
 from tacit.frames.columns import Column
 from tacit.frames.residual import TableCorrection
 from tacit.io.container import ModelFileError, read, write
@@ -42,7 +42,7 @@ from tacit.modelfile.registry import (
 from tacit.models.naive_bayes import Params
 from tacit.numerics import Array
 from tacit.text.classifier import Member, TextClassifier
-from tacit.text.clusters import TextGroups
+from tacit.text.clusters import TextClusters
 from tacit.text.residual import TextCorrection
 
 __all__ = ["ModelFileError", "load", "save"]
@@ -74,7 +74,7 @@ def _saved_texts(estimator: TextClassifier) -> SavedTexts:
     groups, kept = estimator.groups_, None
     if groups is not None:
         found = tuple(map(_saved, groups.mixtures))
-        kept = SavedTextGroups(found, groups.shares, groups.weight, groups.weights)
+        kept = SavedTextGroups(found, groups.class_ratios, groups.weight, groups.weights)
     return SavedTexts(
         estimator,
         estimator.vectorizer_,
@@ -105,9 +105,9 @@ def _saved(estimator: EMEstimator) -> Saved:
     more = {n: v for n, v in vars(estimator).items() if n in FACTS or n in estimator._saved}
     if "texts_" in more:
         more["texts_"] = _of_columns(more["texts_"])
-    if isinstance(groups := more.get("groups_"), Groups):
+    if isinstance(groups := more.get("groups_"), TableClusters):
         kept = tuple(map(_saved, groups.mixtures))
-        more["groups_"] = SavedGroups(kept, groups.shares, groups.weight)
+        more["groups_"] = SavedGroups(kept, groups.class_ratios, groups.weight)
     saved = Saved(
         estimator,
         estimator._model,
@@ -207,24 +207,24 @@ def _texts(
     return {name: _restored_texts(replace(saved[name], vectorizer=words[name])) for name in kept}
 
 
-def _groups(saved: SavedGroups, K: int, columns: tuple[Column, ...]) -> Groups:
+def _groups(saved: SavedGroups, K: int, columns: tuple[Column, ...]) -> TableClusters:
     """Return clusters of rows; ValueError if they are of other columns or other classes."""
     kept = (saved.mixture,) if isinstance(saved.mixture, Saved) else saved.mixture
-    mixtures = _mixtures(kept, Alike)
+    mixtures = _mixtures(kept, ClusterMixture)
     _check_clusters(mixtures, saved, K)
     if not _of(columns, (column for mixture in mixtures for column in mixture.columns_)):
         raise ValueError("its clusters are of other columns")
-    return Groups(mixtures, saved.shares, saved.weight)
+    return TableClusters(mixtures, saved.shares, saved.weight)
 
 
-def _text_groups(saved: SavedTextGroups, K: int, words: int) -> TextGroups:
+def _text_groups(saved: SavedTextGroups, K: int, words: int) -> TextClusters:
     """Return clusters of texts; ValueError if they are of other words or other classes."""
     mixtures, weights = _mixtures(saved.mixtures, MultinomialMixture), saved.weights
     _check_clusters(mixtures, saved, K)
     columns = {len(weights.columns_), *(mixture.n_features_in_ for mixture in mixtures)}
     if weights.n_features_in_ != words or len(columns) > 1 or weights.length_scale == np.inf:
         raise ValueError("its clusters are of other words")
-    return TextGroups(mixtures, saved.shares, saved.weight, weights)
+    return TextClusters(mixtures, saved.shares, saved.weight, weights)
 
 
 def _mixtures(saved: tuple[Saved, ...], kind: type[M]) -> tuple[M, ...]:

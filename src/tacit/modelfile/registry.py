@@ -19,7 +19,7 @@ from tacit.estimators.base import EMEstimator
 from tacit.estimators.checkpoints import RECORDS as STATES
 from tacit.families.base import check_array
 from tacit.frames.classifier import TableClassifier
-from tacit.frames.clusters import Alike
+from tacit.frames.clusters import ClusterMixture
 from tacit.frames.columns import Column
 from tacit.frames.mixture import TableMixture
 from tacit.frames.residual import TableCorrection
@@ -243,5 +243,5 @@ RECORDS: dict[str, Record] = {
     "MixedMixture": of_parameters(mixtures.MixedMixture),
     "TableClassifier": of_parameters(TableClassifier),
     "TableMixture": of_parameters(TableMixture),
-    "Alike": of_parameters(Alike),
+    "Alike": of_parameters(ClusterMixture),
 }

@@ -106,8 +106,8 @@ def help_facts(found: UnlabeledHelp | None, classes: Sequence[Any]) -> dict[str,
 
 def feature_facts(model: Any, n: int = TOP_FEATURES) -> dict[str, Any]:
     """Return the most characteristic features of each class."""
-    if hasattr(model, "_marks"):
-        names, features = model._names(), model._marks(n)
+    if hasattr(model, "_top_features"):
+        names, features = model._names(), model._top_features(n)
     else:
         names = model.classes_.tolist()
         features = [model.top_features(name, n) for name in names]
@@ -130,7 +130,7 @@ def ensemble_facts(model: Any) -> dict[str, Any]:
     """Return the number of clusters, and of values in the residual regression; None if unused."""
     clusters, residual = (getattr(model, name, None) for name in ("groups_", "correction_"))
     return {
-        "clusters": None if clusters is None else len(clusters.shares),
+        "clusters": None if clusters is None else len(clusters.class_ratios),
         "residual": None if residual is None else len(residual.logs),
     }
 

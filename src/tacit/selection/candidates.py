@@ -1,7 +1,12 @@
-"""Which models to believe: how good they are, alone and pooled, by labels hidden from them."""
+"""Out-of-fold predictions of candidate models, and the loss by which candidates are compared.
+
+Folds come from `tacit.selection.cross_validation`, weights of members from
+`tacit.selection.stacking`. Which candidates there are is up to `tacit.text` and `tacit.frames`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,169 +16,192 @@ import numpy.typing as npt
 from tacit.data.labels import Labels
 from tacit.numerics import Array, normalize
 from tacit.selection import stacking
-from tacit.selection.cross_validation import N_FOLDS, Evaluation, folds, without_rows
+from tacit.selection.cross_validation import N_FOLDS, Evaluation, fit_folds, folds
 
-__all__ = ["Judged", "Weighed", "bounded", "weighed"]
+__all__ = ["OutOfFold", "Stacked", "clipped", "evaluate_candidate"]
 
-# Nats beyond which a class is impossible, and how far beyond does not matter.
-MOST = 700.0
-# What is compared is the log-loss with so much of every probability spread evenly, so that a single
-# row that a model is wrongly sure of does not decide.
-DOUBT = 0.05
-# Hidden labels decide if their classes make up so much of all rows.
-COVERED = 0.8
-# Hidden labels from which on they decide what changes much: of fewer, what they speak for is more
-# often chance than not.
-ENOUGH = 40
+# Log-odds are clipped to so many nats: beyond them a class is impossible for all purposes.
+MAX_LOG_ODDS = 700.0
+# Candidates are compared by the log-loss of p mixed with so much of the uniform distribution, so
+# that a single confident error does not decide.
+UNIFORM = 0.05
+# Held-out labels decide only if their classes have at least this much of the class prior.
+MIN_COVERAGE = 0.8
+# Held-out labels below which only robust choices are left to them: with fewer, the apparent best of
+# several candidates is mostly chance.
+MIN_HELD_OUT = 40
 
 
-def bounded(joints: Array) -> Array:
-    """Return log p(x, y) of shape (n, K, ...), 0 for the most probable class, none impossible.
+def clipped(log_joint: Array) -> Array:
+    """Return log p(x, y) of shape (n, K, ...) less its maximum over classes, clipped from below.
 
     Examples
     --------
-    >>> bounded(np.array([[-3.0, -5.0, -np.inf]]))
+    >>> clipped(np.array([[-3.0, -5.0, -np.inf]]))
     array([[   0.,   -2., -700.]])
     """
-    top = joints.max(axis=1, keepdims=True)
-    return np.maximum(joints - np.where(np.isneginf(top), 0.0, top), -MOST)
+    top = log_joint.max(axis=1, keepdims=True)
+    return np.maximum(log_joint - np.where(np.isneginf(top), 0.0, top), -MAX_LOG_ODDS)
 
 
-class Weighed(NamedTuple):
-    """The weights of pooled models, how good they are, and by what loss of rows they compare.
+class Stacked(NamedTuple):
+    """Weights of the members of an ensemble, with its out-of-fold metrics.
 
-    `posterior` is what the pool says of each hidden row, with weights that do not know its fold,
-    and `counts` is what each counts.
+    Attributes
+    ----------
+    weights : ndarray of shape (C,)
+        The weight of each member, 0 for those that are not in the ensemble.
+    evaluation : Evaluation
+        Metrics of the out-of-fold predictions.
+    losses : ndarray of shape (n,)
+        The loss of each held-out row, by which ensembles are compared.
+    posterior : ndarray of shape (n, K)
+        p(y | x) of the held-out rows, by weights that were learnt without their fold.
+    sample_weight : ndarray of shape (n,)
+        Weights of the held-out rows.
     """
 
     weights: Array
     evaluation: Evaluation
     losses: Array
     posterior: Array
-    counts: Array
-
-    @classmethod
-    def of(cls, weights: Array, p: Array, truth: npt.NDArray[np.intp], counts: Array) -> Weighed:
-        """Return how good weights are by which hidden rows have these probabilities."""
-        right = (1 - DOUBT) * p[np.arange(len(p)), truth] + DOUBT / p.shape[1]
-        return cls(weights, Evaluation.of(p, truth), -counts * np.log(right), p, counts)
-
-    @property
-    def loss(self) -> float:
-        """The loss of all rows."""
-        return float(self.losses.sum())
-
-    def beats(self, other: Weighed, margin: float = 0.0, errors: float = 1.0) -> bool:
-        """Return whether the loss is less by a margin, and by more than some standard errors."""
-        less = other.losses - self.losses
-        return bool(less.sum() > max(margin, errors * np.sqrt(len(less)) * less.std()))
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What C models said of rows that were hidden from them, fold by fold.
-
-    Attributes
-    ----------
-    joints : ndarray of shape (n, K, C)
-        log p(x, y) of each row and class by each model; or log p(x | y) (see `pooled`).
-    truth : ndarray of shape (n,)
-        The true classes.
-    fold : ndarray of shape (n,)
-        With which others each row was hidden, the first time.
-    weight : ndarray of shape (n,)
-        The weights of the rows, 1 on average.
-    before : ndarray of shape (n, K), or None
-        What is added to the pooled log p(x, y), if it is known.
-    """
-
-    joints: Array
-    truth: npt.NDArray[np.intp]
-    fold: npt.NDArray[np.intp]
-    weight: Array
-    before: Array | None = None
+    sample_weight: Array
 
     @classmethod
     def of(
-        cls, joints: list[Array], codes: npt.NDArray[np.intp], weight: Array, held: list[Any]
-    ) -> Judged | None:
-        """Return what was said of the rows of each fold; None unless two classes were hidden.
-
-        `codes` and `weight` are those of all rows.
-        """
-        rows = np.concatenate([np.empty(0, np.intp), *held])
-        truth, fold = codes[rows], np.repeat(np.arange(len(held)), [len(own) for own in held])
-        if len(np.unique(truth)) < 2:
-            return None
-        own = weight[rows] / weight[rows].mean()
-        return cls(bounded(np.concatenate(joints)), truth, fold, own)
-
-    def covers(self, shares: Array) -> bool:
-        """Return whether the classes of hidden rows are most of all rows, by their shares."""
-        return bool(shares[np.unique(self.truth)].sum() >= COVERED)
+        cls, weights: Array, p: Array, truth: npt.NDArray[np.intp], sample_weight: Array
+    ) -> Stacked:
+        """Return the weights with the metrics of their out-of-fold probabilities p, (n, K)."""
+        likelihood = (1 - UNIFORM) * p[np.arange(len(p)), truth] + UNIFORM / p.shape[1]
+        losses = -sample_weight * np.log(likelihood)
+        return cls(weights, Evaluation.of(p, truth), losses, p, sample_weight)
 
     @property
-    def shares(self) -> Array:
-        """The shares of the classes among the hidden labels, with one more of each."""
-        counts = np.bincount(self.truth, minlength=self.joints.shape[1]) + 1.0
+    def loss(self) -> float:
+        """The total loss of the held-out rows, in nats."""
+        return float(self.losses.sum())
+
+    def beats(self, other: Stacked, margin: float = 0.0, standard_errors: float = 1.0) -> bool:
+        """Return whether the loss is lower by a margin and by so many (paired) standard errors."""
+        gain = other.losses - self.losses
+        return bool(gain.sum() > max(margin, standard_errors * np.sqrt(len(gain)) * gain.std()))
+
+
+@dataclass(frozen=True)
+class OutOfFold:
+    """Out-of-fold predictions of C candidate members, and the labels they are compared with.
+
+    Attributes
+    ----------
+    log_joint : ndarray of shape (n, K, C)
+        log p(x, y) of each row and class by each member; or log p(x | y) (see `stack`).
+    truth : ndarray of shape (n,)
+        The true classes.
+    fold : ndarray of shape (n,)
+        The fold of each row.
+    weight : ndarray of shape (n,)
+        Sample weights, 1 on average.
+    offset : ndarray of shape (n, K), or None
+        What is added to the stacked log p(x, y), if it is not for `stack` to choose.
+    """
+
+    log_joint: Array
+    truth: npt.NDArray[np.intp]
+    fold: npt.NDArray[np.intp]
+    weight: Array
+    offset: Array | None = None
+
+    @classmethod
+    def of(
+        cls,
+        log_joints: list[Array],
+        codes: npt.NDArray[np.intp],
+        weight: Array,
+        held_out: Sequence[npt.NDArray[np.intp]],
+    ) -> OutOfFold | None:
+        """Return the predictions of all folds; None unless two classes have held-out labels.
+
+        `codes` and `weight` are those of all rows, `held_out` has the rows of each fold.
+        """
+        rows = np.concatenate([np.empty(0, np.intp), *held_out])
+        truth = codes[rows]
+        fold = np.repeat(np.arange(len(held_out)), [len(own) for own in held_out])
+        if len(np.unique(truth)) < 2:
+            return None
+        sample_weight = weight[rows] / weight[rows].mean()
+        return cls(clipped(np.concatenate(log_joints)), truth, fold, sample_weight)
+
+    def covers(self, class_prior: Array) -> bool:
+        """Return whether the classes that were held out have most of the class prior."""
+        return bool(class_prior[np.unique(self.truth)].sum() >= MIN_COVERAGE)
+
+    @property
+    def class_proportions(self) -> Array:
+        """Class proportions of the held-out labels, with add-one smoothing."""
+        counts = np.bincount(self.truth, minlength=self.log_joint.shape[1]) + 1.0
         return np.asarray(counts / counts.sum())
 
-    def contradicts(self, shares: Array) -> bool:
-        """Return whether hidden labels of classes with these shares would be other ones.
+    def contradicts(self, class_prior: Array) -> bool:
+        """Return whether the held-out labels are inconsistent with a class prior.
 
-        That is if chi-squared is more than what is expected of labels drawn at random.
+        They are if the chi-squared statistic exceeds its expected value.
         """
-        n, seen = len(self.truth), np.bincount(self.truth, minlength=len(shares))
-        least = np.finfo(np.float64).tiny
-        return bool(
-            ((seen - n * shares) ** 2 / np.maximum(n * shares, least)).sum() > len(shares) - 1
-        )
+        n, counts = len(self.truth), np.bincount(self.truth, minlength=len(class_prior))
+        expected, least = n * class_prior, np.finfo(np.float64).tiny
+        statistic = ((counts - expected) ** 2 / np.maximum(expected, least)).sum()
+        return bool(statistic > len(class_prior) - 1)
 
-    def pooled(
+    def stack(
         self,
-        chosen: npt.NDArray[np.bool_],
+        members: npt.NDArray[np.bool_],
         expected: Array,
         scale: Array,
-        shares: Array | None = None,
+        class_prior: Array | None = None,
         learn: bool = True,
-        most: Array | float = np.inf,
-    ) -> Weighed:
-        """Return a pool of some models (see `stacking.learn`), with weights of at most `most`.
+        max_weight: Array | float = np.inf,
+    ) -> Stacked:
+        """Return an ensemble of some members (see `stacking.fit_weights`), cross-validated.
 
-        Without `shares` rows count alike, and what the models say is log p(x | y), to which the
-        shares of the hidden labels are added. How good the pool is, is said by weights that were
-        learnt without the rows they are used on; or by those expected, if none are to `learn`.
+        Without `class_prior` rows have their own weights, and `log_joint` is log p(x | y), to which
+        the log of the class proportions is added. Otherwise rows are reweighted to the class prior.
+        Out-of-fold probabilities come from weights that were learnt without the fold; or from the
+        `expected` ones, unless weights are to be learnt.
         """
-        said, K = self.joints[:, :, chosen], self.joints.shape[1]
-        counts, before = self.weight, np.log(self.shares)
-        if shares is not None:
-            counts, before = counts * stacking.even_out(self.truth, shares), np.zeros(K)
-        before = np.broadcast_to(before if self.before is None else self.before, said.shape[:2])
+        log_joint, K = self.log_joint[:, :, members], self.log_joint.shape[1]
+        sample_weight, offset = self.weight, np.log(self.class_proportions)
+        if class_prior is not None:
+            balanced = stacking.balanced_weight(self.truth, class_prior)
+            sample_weight, offset = sample_weight * balanced, np.zeros(K)
+        offset = offset if self.offset is None else self.offset
+        offset = np.broadcast_to(offset, log_joint.shape[:2])
 
-        def learnt(rows: npt.NDArray[np.bool_]) -> Array:
+        def fit_weights(rows: npt.NDArray[np.bool_]) -> Array:
             if not learn:
-                return np.asarray((expected / scale)[chosen])
-            given = expected[chosen], scale[chosen], counts[rows], before[rows]
-            upper = np.broadcast_to(most, expected.shape)[chosen]
-            return stacking.learn(said[rows], self.truth[rows], *given, upper)
+                return np.asarray((expected / scale)[members])
+            given = expected[members], scale[members], sample_weight[rows], offset[rows]
+            upper = np.broadcast_to(max_weight, expected.shape)[members]
+            return stacking.fit_weights(log_joint[rows], self.truth[rows], *given, upper)
 
-        weights = np.zeros(len(chosen))
-        weights[chosen] = learnt(np.ones(len(said), bool))
-        p = np.empty(said.shape[:2])
+        weights = np.zeros(len(members))
+        weights[members] = fit_weights(np.ones(len(log_joint), bool))
+        p = np.empty(log_joint.shape[:2])
         for fold in range(int(self.fold.max()) + 1):
-            held = self.fold == fold
-            p[held] = normalize(np.einsum("nkc,c->nk", said[held], learnt(~held)) + before[held])[0]
-        return Weighed.of(weights, p, self.truth, counts)
+            held_out = self.fold == fold
+            stacked = np.einsum("nkc,c->nk", log_joint[held_out], fit_weights(~held_out))
+            p[held_out] = normalize(stacked + offset[held_out])[0]
+        return Stacked.of(weights, p, self.truth, sample_weight)
 
 
-def weighed(classifier: Any, X: Any, labels: Labels, weight: Array) -> Weighed | None:
-    """Return how good a classifier is, by labels hidden from it; None if none can be hidden.
+def evaluate_candidate(classifier: Any, X: Any, labels: Labels, weight: Array) -> Stacked | None:
+    """Return the out-of-fold metrics of one classifier; None if no label can be held out.
 
-    Its classes are numbers (`alone`). It has the temperature that is best for it.
+    It is an ensemble of one member, whose weight is an inverse temperature. Its classes are numbers
+    (`detached_clone`).
     """
-    held = list(folds(np.where(weight > 0, labels.codes, -1), N_FOLDS))
-    known = labels.known
-    fits = without_rows(classifier, X, known, weight, held)
-    joints = [model.predict_joint_log_proba(new)[:, :, None] for model, new in fits]
-    judged, one = Judged.of(joints, labels.codes, weight, held), np.ones(1)
-    return None if judged is None else judged.pooled(one > 0, one, one, judged.shares)
+    held_out = list(folds(np.where(weight > 0, labels.codes, -1), N_FOLDS))
+    fits = fit_folds(classifier, X, labels.known, weight, held_out)
+    log_joints = [model.predict_joint_log_proba(new)[:, :, None] for model, new in fits]
+    predictions, one = OutOfFold.of(log_joints, labels.codes, weight, held_out), np.ones(1)
+    if predictions is None:
+        return None
+    return predictions.stack(one > 0, one, one, predictions.class_proportions)

@@ -1,9 +1,10 @@
-"""Clusters of rows as evidence of their class: what clusters of texts and of tables share.
+"""Clusters of rows as features: mixtures fitted without labels, each cluster with its p(y | g).
 
     p(y | x) = sum_g p(g | x) p(y | g)
 
-Mixtures fitted without labels find the clusters g; labelled rows tell the class distribution of
-each. How the mixtures see rows is for `tacit.text.clusters` and `tacit.frames.clusters` to say.
+This is what clusters of texts and of tables share: the class distribution of each cluster g, which
+labelled rows estimate, and the log-odds that follow. The mixtures themselves, and how they encode
+rows, are in `tacit.text.clusters` and `tacit.frames.clusters`.
 """
 
 from __future__ import annotations
@@ -23,133 +24,136 @@ from sklearn.utils import check_random_state
 from tacit.data.rows import in_parts
 from tacit.numerics import Array, log, log_of_parts, normalize
 
-__all__ = ["UNLABELED", "Leaning", "Lesson", "fitted", "seeds"]
+__all__ = ["MIN_UNLABELED", "Clusters", "LabelledClusters", "fit_mixture", "mixture_seeds"]
 
-# The share of rows without a label from which on groups are looked for.
-UNLABELED = 0.1
-# Rows of the classes as they are labelled that each group has before any of its own is seen.
+# The fraction of unlabelled rows from which on clusters are fitted.
+MIN_UNLABELED = 0.1
+# Pseudo-count of each cluster's class distribution: so many rows with the classes of all labels.
 PRIOR_ROWS = 0.1
 
 
 @dataclass(frozen=True)
-class Leaning(ABC):
-    """Groups of rows that lean to classes.
+class Clusters(ABC):
+    """Clusters of rows, and the class distribution of each.
 
     Attributes
     ----------
     mixtures : tuple
-        What groups there are, M in all.
-    shares : ndarray of shape (M, K)
+        The mixtures, of M clusters in all.
+    class_ratios : ndarray of shape (M, K)
         p(y | g) / p(y).
     weight : float
-        By which what they say is multiplied, in log-odds.
+        The factor of the log-odds.
     """
 
     mixtures: tuple[Any, ...]
-    shares: Array
+    class_ratios: Array
     weight: float
 
     @property
     @abstractmethod
-    def doubt(self) -> float:
-        """By what log p(x, g) is divided."""
+    def temperature(self) -> float:
+        """The divisor of log p(x, g): higher for softer clusters."""
 
     @abstractmethod
     def posterior(self, X: Any, rows: Any = slice(None)) -> Array:
-        """Return p(g | x) of rows, of shape (n, M)."""
+        """Return p(g | x) of rows, shape (n, M)."""
 
-    def averaged(self, joints: Iterable[Array]) -> Array:
-        """Return p(g | x) from log p(x, g) in each mixture."""
-        by = len(self.mixtures)
-        return np.hstack([normalize(joint / self.doubt)[0] / by for joint in joints])
+    def mean_posterior(self, log_joints: Iterable[Array]) -> Array:
+        """Return p(g | x), shape (n, M), from log p(x, g) in each mixture."""
+        n = len(self.mixtures)
+        return np.hstack([normalize(joint / self.temperature)[0] / n for joint in log_joints])
 
-    def said(self, posterior: Array) -> Array:
-        """Return what p(g | x) says for each class beyond its share, of shape (n, K)."""
-        p = np.zeros((len(posterior), self.shares.shape[1]))
-        for own, shares in zip(posterior.T, self.shares, strict=True):
-            p += own[:, None] * shares  # not by BLAS, whose sums depend on how many rows there are
+    def log_odds(self, posterior: Array) -> Array:
+        """Return the weighted log p(y | x) / p(y), shape (n, K), from p(g | x)."""
+        p = np.zeros((len(posterior), self.class_ratios.shape[1]))
+        for own, ratios in zip(posterior.T, self.class_ratios, strict=True):
+            p += own[:, None] * ratios  # not by BLAS, whose sums depend on how many rows there are
         return self.weight * log(p)
 
     def evidence(self, X: Any) -> Array:
-        """Return what the groups of rows say for each class beyond its share, of shape (n, K)."""
-        return in_parts(lambda part: self.said(self.posterior(X, part)), X.shape[0])
+        """Return the weighted log p(y | x) / p(y) of rows, shape (n, K)."""
+        return in_parts(lambda part: self.log_odds(self.posterior(X, part)), X.shape[0])
 
-    def blended(self, terms: Iterable[tuple[Array, Array]]) -> tuple[Array, list[Array]]:
-        """Return what is said of each class before a row is seen, and by its cells.
+    def decompose(self, terms: Iterable[tuple[Array, Array]]) -> tuple[Array, list[Array]]:
+        """Return the log-odds of one row as a constant, (K,), and terms of features, (d, K).
 
-        `terms` are log p(g) and what each cell of one row adds, of shape (cells, groups), of each
-        mixture. The log of a sum over groups is a mean of logs, and an entropy (`log_of_parts`): so
-        it is the sum of what each cell says. What p(x) is in each mixture is no cell's.
+        `terms` has, of each mixture, log p(g) and the terms of log p(x | g), (d, clusters). The log
+        of a sum over clusters is an expectation of logs plus an entropy (`log_of_parts`), hence a
+        sum over features. log p(x) of each mixture belongs to no feature.
         """
-        before, joints, cells = [], [], []
-        for log_prior, said in terms:
-            joint = (log_prior + said.sum(axis=0)) / self.doubt
-            constant = logsumexp(joint) + np.log(len(self.mixtures))
-            before.append(log_prior / self.doubt - constant)
-            joints.append(joint - constant)
-            cells.append(said)
-        lean = log(self.shares.T)
-        within = normalize(np.concatenate(joints) + lean)[0]
-        each = np.split(within, np.cumsum([len(joint) for joint in joints])[:-1], axis=1)
-        by = self.weight / self.doubt
-        found = [by * (said @ own.T) for said, own in zip(cells, each, strict=True)]
-        start = log_of_parts((np.concatenate(before) + lean).ravel(), within)
-        return self.weight * start, found
+        constants, joints, each = [], [], []
+        for log_prior, log_p in terms:
+            joint = (log_prior + log_p.sum(axis=0)) / self.temperature
+            log_evidence = logsumexp(joint) + np.log(len(self.mixtures))
+            constants.append(log_prior / self.temperature - log_evidence)
+            joints.append(joint - log_evidence)
+            each.append(log_p)
+        log_ratios = log(self.class_ratios.T)
+        within = normalize(np.concatenate(joints) + log_ratios)[0]  # p(g | x, y)
+        split = np.split(within, np.cumsum([len(joint) for joint in joints])[:-1], axis=1)
+        factor = self.weight / self.temperature
+        features = [factor * (log_p @ own.T) for log_p, own in zip(each, split, strict=True)]
+        constant = log_of_parts((np.concatenate(constants) + log_ratios).ravel(), within)
+        return self.weight * constant, features
 
-    def taught(self, posterior: Array, codes: npt.NDArray[np.intp], weight: Array, K: int) -> Self:
-        """Return the groups with shares by rows of known classes."""
-        given = np.eye(K)[codes] * weight[:, None]
-        prior = given.sum(axis=0) + 1.0
+    def with_labels(
+        self, posterior: Array, codes: npt.NDArray[np.intp], weight: Array, K: int
+    ) -> Self:
+        """Return the clusters with class distributions estimated from labelled rows."""
+        one_hot = np.eye(K)[codes] * weight[:, None]
+        prior = one_hot.sum(axis=0) + 1.0
         prior /= prior.sum()
-        counts = posterior.T @ given + PRIOR_ROWS / len(self.mixtures) * prior
-        return replace(self, shares=counts / counts.sum(axis=1, keepdims=True) / prior)
+        counts = posterior.T @ one_hot + PRIOR_ROWS / len(self.mixtures) * prior
+        return replace(self, class_ratios=counts / counts.sum(axis=1, keepdims=True) / prior)
 
 
-G = TypeVar("G", bound=Leaning)
+C = TypeVar("C", bound=Clusters)
 
 
 @dataclass(frozen=True)
-class Lesson(Generic[G]):
-    """Rows of known classes, by which groups are taught.
+class LabelledClusters(Generic[C]):
+    """Clusters with the labelled rows from which their class distributions are estimated.
 
     Attributes
     ----------
-    groups : Leaning
-        Groups that lean to no class yet.
+    clusters : Clusters
+        Clusters without class distributions.
     rows, codes, weight
-        The rows, in order, their classes and weights.
+        The labelled rows, in order, their classes and weights.
     posterior : ndarray of shape (rows, M)
         p(g | x) of these.
     K : int
         The number of classes.
     """
 
-    groups: G
+    clusters: C
     rows: npt.NDArray[np.intp]
     codes: npt.NDArray[np.intp]
     weight: Array
     posterior: Array
     K: int
 
-    def taught(self, without: Sequence[int] | npt.NDArray[np.intp] = ()) -> G:
-        """Return the groups as all rows but some teach them."""
-        rest = ~np.isin(self.rows, without)
-        return self.groups.taught(self.posterior[rest], self.codes[rest], self.weight[rest], self.K)
+    def fit(self, held_out: Sequence[int] | npt.NDArray[np.intp] = ()) -> C:
+        """Return the clusters with class distributions from all labels but the held-out ones."""
+        rest = ~np.isin(self.rows, held_out)
+        known = self.posterior[rest], self.codes[rest], self.weight[rest]
+        return self.clusters.with_labels(*known, self.K)
 
-    def said(self, held: npt.NDArray[np.intp]) -> Array:
-        """Return what groups say of some of the rows, in order, that had no part in the lesson."""
-        return self.taught(held).said(self.posterior[np.isin(self.rows, held)])
+    def out_of_fold(self, held_out: npt.NDArray[np.intp]) -> Array:
+        """Return the log-odds of held-out rows, shape (n, K), without the use of their labels."""
+        return self.fit(held_out).log_odds(self.posterior[np.isin(self.rows, held_out)])
 
 
-def seeds(random_state: Any, n: int) -> list[int]:
-    """Return where n mixtures begin, always the same unless a state is given."""
+def mixture_seeds(random_state: Any, n: int) -> list[int]:
+    """Return the seeds of n mixtures, always the same if `random_state` is None."""
     state = check_random_state(0 if random_state is None else random_state)
-    found: list[int] = state.randint(2**31 - 1, size=n).tolist()
-    return found
+    seeds: list[int] = state.randint(2**31 - 1, size=n).tolist()
+    return seeds
 
 
-def fitted(mixture: Any, X: Any, weight: Array) -> Any:
-    """Return a mixture that is good enough to tell rows apart by, if not at the end of EM."""
+def fit_mixture(mixture: Any, X: Any, weight: Array) -> Any:
+    """Return a mixture fitted to rows; it may end short of convergence, which is good enough."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return mixture.fit(X, sample_weight=weight)

@@ -1,8 +1,8 @@
-"""How far to trust the labels: cross-validation on the rows whose label is known.
+"""Cross-validation on the labelled rows: folds, metrics, and whether unlabelled rows help.
 
-`cross_validate` hides a fold's labels, not its rows: they take part as rows without a label, as in
-use. Where models are chosen and weighed (`tacit.selection.candidates`), its rows take no part at
-all (`without_rows`).
+`cross_validate` withholds the labels of a fold but not its rows, which stay in the fit as
+unlabelled rows, as in use. Model selection (`tacit.selection.candidates`) withholds the rows as
+well (`fit_folds`), so that its predictions are those of new rows. No model is chosen here.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ from tacit.numerics import Array, ratio
 __all__ = [
     "Evaluation",
     "UnlabeledHelp",
-    "alone",
     "cross_validate",
+    "cross_validate_supervised",
+    "detached_clone",
+    "fit_folds",
     "folds",
-    "judge_alone",
-    "without_rows",
 ]
 
+# Bins of the expected calibration error.
 BINS = 15
-# Into how many parts labels are cut, of which one is hidden at a time.
 N_FOLDS = 5
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a model said of rows whose label was hidden from it.
+    """Metrics of predictions for held-out labels.
 
     Attributes
     ----------
     confusion : ndarray of shape (K, K)
-        How many rows of each class (rows) were given each label (columns).
+        Confusion matrix: counts by true class (rows) and predicted class (columns).
     log_loss : float
         Mean of -log p(label) in nats.
     calibration_error : float
-        Expected calibration error: how far the probability of the label given is from the share of
-        labels that are right, on average over 15 bins of it.
+        Expected calibration error: the distance between the probability of the predicted class and
+        its accuracy, averaged over 15 bins of that probability.
 
     Examples
     --------
     >>> p = np.array([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2]])
-    >>> found = Evaluation.of(p, np.array([0, 1, 1]))
-    >>> found.confusion.tolist(), round(found.accuracy, 3)
+    >>> metrics = Evaluation.of(p, np.array([0, 1, 1]))
+    >>> metrics.confusion.tolist(), round(metrics.accuracy, 3)
     ([[1, 0], [1, 1]], 0.667)
     """
 
@@ -63,52 +63,52 @@ class Evaluation:
 
     @classmethod
     def of(cls, p: Array, truth: npt.NDArray[np.intp]) -> Evaluation:
-        """Return what probabilities of shape (n, K) say of the true classes."""
+        """Return the metrics of predicted probabilities, shape (n, K), given the true classes."""
         n, K = p.shape
-        best, sure = p.argmax(axis=1), p.max(axis=1)
-        confusion = np.bincount(truth * K + best, minlength=K * K).reshape(K, K)
+        predicted, confidence = p.argmax(axis=1), p.max(axis=1)
+        confusion = np.bincount(truth * K + predicted, minlength=K * K).reshape(K, K)
         least = np.finfo(np.float64).tiny
         loss = -np.log(np.maximum(p[np.arange(n), truth], least)).mean()
-        place = np.minimum((sure * BINS).astype(np.intp), BINS - 1)
-        gap = np.bincount(place, sure - (best == truth), minlength=BINS)
+        bins = np.minimum((confidence * BINS).astype(np.intp), BINS - 1)
+        gap = np.bincount(bins, confidence - (predicted == truth), minlength=BINS)
         return cls(confusion.astype(np.int64), float(loss), float(np.abs(gap).sum() / n))
 
     @property
     def rows(self) -> int:
-        """How many rows were judged."""
+        """The number of held-out rows."""
         return int(self.confusion.sum())
 
     @property
     def accuracy(self) -> float:
-        """The share of labels that are right."""
+        """The fraction of rows whose predicted class is the true one."""
         return float(self.confusion.trace() / self.rows)
 
     @property
-    def _right(self) -> Array:
+    def _true_positives(self) -> Array:
         return self.confusion.diagonal().astype(np.float64)
 
     @property
     def precision(self) -> Array:
-        """Of the rows that were given each label, the share that have it; NaN if there is none."""
-        return ratio(self._right, self.confusion.sum(axis=0), np.nan)
+        """Precision of each class; NaN if it is never predicted."""
+        return ratio(self._true_positives, self.confusion.sum(axis=0), np.nan)
 
     @property
     def recall(self) -> Array:
-        """Of the rows that have each label, the share that were given it; NaN if there is none."""
-        return ratio(self._right, self.confusion.sum(axis=1), np.nan)
+        """Recall of each class; NaN if it never occurs."""
+        return ratio(self._true_positives, self.confusion.sum(axis=1), np.nan)
 
 
 @dataclass(frozen=True)
 class UnlabeledHelp:
-    """Whether rows without a label help: the model without them and with them, cross-validated.
+    """Whether unlabelled rows help: the model without them and with them, cross-validated.
 
     Attributes
     ----------
     supervised, em : Evaluation or None
-        Without and with them; None if there are too few labels to tell, or Ctrl-C was in the way.
+        Without and with unlabelled rows; None if there are too few labels to tell, or the fit was
+        interrupted.
     weight : float
-        The weight that rows without a label were given; 1 if they only tell which rows of a table
-        are alike.
+        The weight that unlabelled rows were given; 1 if they are used for clusters only.
     """
 
     supervised: Evaluation | None
@@ -116,18 +116,20 @@ class UnlabeledHelp:
     weight: float
 
     def __str__(self) -> str:
-        if self.supervised is None or self.em is None:
-            return f"not known; rows without a label were {'used' if self.weight else 'left out'}"
-        without, with_them = (f"{e.accuracy:.1%}" for e in (self.supervised, self.em))
         done = "used" if self.weight else "left out"
+        if self.supervised is None or self.em is None:
+            return f"not known; unlabelled rows were {done}"
+        without, with_them = (f"{e.accuracy:.1%}" for e in (self.supervised, self.em))
         return (
-            f"{without} of {self.em.rows} hidden labels found without them, {with_them} with them: "
-            f"they were {done}"
+            f"accuracy on {self.em.rows} held-out labels: {without} without unlabelled rows, "
+            f"{with_them} with them; they were {done}"
         )
 
 
 def folds(codes: npt.NDArray[np.intp], n: int, seed: int = 0) -> Iterator[npt.NDArray[np.intp]]:
-    """Yield the rows of each fold: those of a class are spread evenly, its only one never in it.
+    """Yield the rows of each stratified fold; the only row of a class is in none.
+
+    `codes` are class numbers, -1 for rows that are in no fold.
 
     Examples
     --------
@@ -143,35 +145,34 @@ def folds(codes: npt.NDArray[np.intp], n: int, seed: int = 0) -> Iterator[npt.ND
             fold[rows] = (first + np.arange(len(rows))) % n
             first += len(rows)
     for i in range(n):
-        held = np.flatnonzero(fold == i)
-        if len(held):
-            yield held
+        held_out = np.flatnonzero(fold == i)
+        if len(held_out):
+            yield held_out
 
 
-def alone(classifier: Any, labels: Labels) -> Any:
-    """Return a copy that takes class numbers, and leaves the user's files and functions alone."""
-    mark = {"classes": np.arange(len(labels.classes)), "missing_label": -1}
+def detached_clone(classifier: Any, labels: Labels) -> Any:
+    """Return an unfitted clone that takes class numbers, without callbacks and checkpoints."""
+    numbers = {"classes": np.arange(len(labels.classes)), "missing_label": -1}
     quiet: dict[str, Any] = {"callback": None, "checkpoint": None, "resume": False, "verbose": 0}
-    said = getattr(classifier, "word_labels", None)
-    if said:
-        place = {name: k for k, name in enumerate(labels.classes.tolist())}
-        quiet["word_labels"] = {word: place[name] for word, name in said.items()}
-    return clone(classifier).set_params(**mark, **quiet)
+    word_labels = getattr(classifier, "word_labels", None)
+    if word_labels:
+        code = {name: k for k, name in enumerate(labels.classes.tolist())}
+        quiet["word_labels"] = {word: code[name] for word, name in word_labels.items()}
+    return clone(classifier).set_params(**numbers, **quiet)
 
 
-def without_rows(
+def fit_folds(
     classifier: Any,
     X: Any,
     known: npt.NDArray[Any],
     weight: Array,
-    held: Iterable[npt.NDArray[np.intp]],
+    held_out: Iterable[npt.NDArray[np.intp]],
 ) -> Iterator[tuple[Any, Any]]:
-    """Yield copies that were fitted without the rows of each fold, and these rows.
+    """Yield, for each fold, a clone fitted to the other rows, and the rows of the fold.
 
-    Unlike in `cross_validate`, they take no part at all: what is said of them is what would be said
-    of new rows.
+    Unlike in `cross_validate` these take no part in the fit, not even without their labels.
     """
-    for rows in held:
+    for rows in held_out:
         rest, model = np.delete(np.arange(len(weight)), rows), clone(classifier)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # good enough to compare by
@@ -179,29 +180,30 @@ def without_rows(
         yield model, X[rows]
 
 
-def judge_alone(
+def cross_validate_supervised(
     classifier: Any, X: Any, labels: Labels, n_folds: int = N_FOLDS, seed: int = 0
 ) -> Evaluation | None:
-    """Fit to rows with a label alone, without those of each fold, and judge what is said of these.
+    """Cross-validate a classifier that is fitted to the labelled rows only.
 
-    What `cross_validate` says is compared with it; parameters and result are the same.
+    The baseline of `cross_validate`; parameters and result are the same.
 
     Examples
     --------
     >>> import tacit
     >>> from tacit.data.labels import encode
     >>> X = np.array([[1.0], [1.1], [0.9], [3.0], [3.1], [2.9], [3.2]])
-    >>> judge_alone(tacit.GaussianNB(), X, encode([0, 0, 0, 1, 1, 1, None])).accuracy
+    >>> labels = encode([0, 0, 0, 1, 1, 1, None])
+    >>> cross_validate_supervised(tacit.GaussianNB(), X, labels).accuracy
     1.0
     """
     rows = np.flatnonzero(labels.codes >= 0)
-    codes, model = labels.codes[rows], alone(classifier, labels)
-    held = list(folds(codes, n_folds, seed))
-    if not held:
+    codes, model = labels.codes[rows], detached_clone(classifier, labels)
+    held_out = list(folds(codes, n_folds, seed))
+    if not held_out:
         return None
-    fits = without_rows(model, X[rows], codes, np.ones(len(rows)), held)
+    fits = fit_folds(model, X[rows], codes, np.ones(len(rows)), held_out)
     p = [model.predict_proba(new) for model, new in fits]
-    return Evaluation.of(np.concatenate(p), codes[np.concatenate(held)])
+    return Evaluation.of(np.concatenate(p), codes[np.concatenate(held_out)])
 
 
 def cross_validate(
@@ -212,7 +214,7 @@ def cross_validate(
     n_folds: int = N_FOLDS,
     seed: int = 0,
 ) -> Evaluation | None:
-    """Fit with the labels of each fold hidden, and judge what is said of its rows.
+    """Cross-validate a classifier that is fitted to all rows, without the labels of each fold.
 
     Parameters
     ----------
@@ -227,12 +229,12 @@ def cross_validate(
     n_folds : int
         Number of folds.
     seed : int
-        Which labels go together.
+        Seed of the assignment to folds.
 
     Returns
     -------
     Evaluation or None
-        None if no label can be hidden, because each is the only one of its class.
+        None if no label can be held out, because each is the only one of its class.
 
     Examples
     --------
@@ -244,16 +246,16 @@ def cross_validate(
     """
     p, truth = [], []
     known = labels.known
-    counted = labels.codes if weight is None else np.where(weight > 0, labels.codes, -1)
-    for held in folds(counted, n_folds, seed):
-        hidden = known.copy()
-        hidden[held] = -1 if hidden.ndim == 1 else 1.0
-        model = alone(classifier, labels)
+    codes = labels.codes if weight is None else np.where(weight > 0, labels.codes, -1)
+    for held_out in folds(codes, n_folds, seed):
+        remaining = known.copy()
+        remaining[held_out] = -1 if remaining.ndim == 1 else 1.0
+        model = detached_clone(classifier, labels)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # good enough to compare by
-            model.fit(X, hidden, sample_weight=weight)
-        p.append(model.label_distributions_[held])
-        truth.append(labels.codes[held])
+            model.fit(X, remaining, sample_weight=weight)
+        p.append(model.label_distributions_[held_out])
+        truth.append(labels.codes[held_out])
     if not p:
         return None
     return Evaluation.of(np.concatenate(p), np.concatenate(truth))

@@ -1,10 +1,11 @@
-"""Several models of the same rows as one: their log-odds, weighed by what hidden labels show.
+"""Stacking: several models of the same rows as one log-linear pool; and prior shift.
 
     log p(y | x) = sum_c w_c log p_c(x, y) + constant,   w_c >= 0
 
-The weights are learnt from rows whose label was hidden from the models. They also set the
-temperature: naive Bayes is too sure of itself where words hang together, and weights below 1 undo
-that. The log-odds of the pool are sums of those of its models, so that it can be explained exactly.
+The weights are learnt from out-of-fold predictions. They calibrate as well: naive Bayes is
+overconfident where features are dependent, and weights below 1 are a temperature. The log-odds of
+the ensemble are sums of its members' log-odds, so that they are explained exactly. Which models
+there are, and how they were held out, is for others to say (`tacit.selection.candidates`).
 """
 
 from __future__ import annotations
@@ -18,39 +19,38 @@ from scipy.optimize import minimize
 from tacit import em
 from tacit.numerics import Array, expected_log, log, normalize
 
-__all__ = ["Pool", "adapted_shares", "even_out", "learn", "spreads"]
+__all__ = ["Pool", "balanced_weight", "estimate_class_prior", "fit_weights", "log_odds_scale"]
 
-# How firmly weights are held to those expected: as firmly as so many rows would hold them.
-FIRMNESS = 2.0
-# Part of its expected weight that no model falls below: something must decide.
-LEAST = 1e-3
-# Part of log p(x, y) by which classes differ if they do not.
+# Penalty (ridge) on the distance of weights from those expected.
+PENALTY = 2.0
+# Fraction of its expected weight that is the lower bound of a weight: some member must decide.
+MIN_WEIGHT = 1e-3
+# Relative size of differences in log p(x, y) that are taken for rounding.
 ROUNDING = 1e-9
-# Part of the shares of the classes that is taken as even, where hidden labels are weighed by them.
-EVEN = 0.2
+# Fraction of the uniform distribution in the class prior that held-out rows are reweighted to.
+UNIFORM = 0.2
 
 
 @dataclass(frozen=True)
 class Pool:
-    """The weight of each of C models.
+    """The weight of each of the C members of a stacked ensemble (log-linear pool).
 
     Attributes
     ----------
     weights : ndarray of shape (C,)
-        By which log p_c(x, y) is multiplied.
+        Factors of log p_c(x, y).
     shift : ndarray of shape (K,)
-        What is added for each class: 0, or what makes up for shares of the classes that are not
-        those of the models.
+        What is added for each class: 0, or what corrects the class priors of the members.
     """
 
     weights: Array
     shift: Array
 
-    def joint(self, joints: Array) -> Array:
-        """Return the pooled log p(x, y), up to a constant, from those of all models, (n, K, C)."""
-        return np.asarray(np.einsum("nkc,c->nk", joints, self.weights) + self.shift)
+    def joint(self, log_joint: Array) -> Array:
+        """Return the stacked log p(x, y), up to a constant, from that of all members, (n, K, C)."""
+        return np.asarray(np.einsum("nkc,c->nk", log_joint, self.weights) + self.shift)
 
-    def posterior(self, joints: Array) -> Array:
+    def posterior(self, log_joint: Array) -> Array:
         """Return p(y | x) from log p_c(x, y) of shape (n, K, C).
 
         Examples
@@ -59,123 +59,129 @@ class Pool:
         >>> pool.posterior(np.log([[[0.9], [0.1]]])).round(2)
         array([[0.75, 0.25]])
         """
-        return normalize(self.joint(joints))[0]
+        return normalize(self.joint(log_joint))[0]
 
 
-def spreads(joints: Array, priors: Array | float = 0.0) -> Array:
-    """Return how far the classes are apart in each model's log p(x, y), on average over rows.
+def log_odds_scale(log_joint: Array, log_prior: Array | float = 0.0) -> Array:
+    """Return the standard deviation of log p_c(x | y) over classes, averaged over rows, (C,).
 
-    `priors`, of shape (K, C), are taken off before.
+    `log_joint` is log p_c(x, y), (n, K, C), `log_prior` is log p_c(y), (K, C). A member whose
+    classes differ by rounding only has 1.
 
     Examples
     --------
-    >>> spreads(np.array([[[0.0, 0.0], [2.0, 10.0]]]))
+    >>> log_odds_scale(np.array([[[0.0, 0.0], [2.0, 10.0]]]))
     array([1., 5.])
     """
-    spread = (joints - priors).std(axis=1).mean(axis=0)
-    size = (np.abs(joints) + np.abs(priors)).mean(axis=(0, 1))
-    return np.where(spread > ROUNDING * size, spread, 1.0)
+    deviation = (log_joint - log_prior).std(axis=1).mean(axis=0)
+    size = (np.abs(log_joint) + np.abs(log_prior)).mean(axis=(0, 1))
+    return np.where(deviation > ROUNDING * size, deviation, 1.0)
 
 
-def even_out(truth: npt.NDArray[np.intp], shares: Array) -> Array:
-    """Return what each row counts, so that classes count by their shares, and rows 1 on average.
+def balanced_weight(truth: npt.NDArray[np.intp], class_prior: Array) -> Array:
+    """Return sample weights under which class proportions are the class prior, 1 on average.
+
+    The prior is mixed with some of the uniform distribution.
 
     Examples
     --------
-    >>> even_out(np.array([0, 0, 0, 1]), np.array([0.5, 0.5])).round(2)
+    >>> balanced_weight(np.array([0, 0, 0, 1]), np.array([0.5, 0.5])).round(2)
     array([0.67, 0.67, 0.67, 2.  ])
     """
-    K = len(shares)
-    shares = (shares + EVEN / K) / (1.0 + EVEN)
-    counts = (shares / np.maximum(np.bincount(truth, minlength=K), 1))[truth]
-    return np.asarray(counts * (len(truth) / max(counts.sum(), np.finfo(np.float64).tiny)))
+    K = len(class_prior)
+    prior = (class_prior + UNIFORM / K) / (1.0 + UNIFORM)
+    weight = (prior / np.maximum(np.bincount(truth, minlength=K), 1))[truth]
+    return np.asarray(weight * (len(truth) / max(weight.sum(), np.finfo(np.float64).tiny)))
 
 
-def learn(
-    joints: Array,
+def fit_weights(
+    log_joint: Array,
     truth: npt.NDArray[np.intp],
     expected: Array,
     scale: Array,
-    counts: Array,
-    before: Array,
-    most: Array | float = np.inf,
+    sample_weight: Array,
+    offset: Array,
+    max_weight: Array | float = np.inf,
 ) -> Array:
-    """Return the weights of models under which hidden labels are most probable.
+    """Return the weights of members that maximise the likelihood of held-out labels.
 
-    They are measured in units of 1 / `scale`.
+    A ridge penalty holds them to the expected ones.
 
     Parameters
     ----------
-    joints : ndarray of shape (n, K, C)
-        log p_c(x, y) of rows by models that did not know their label, or log p_c(x | y).
+    log_joint : ndarray of shape (n, K, C)
+        Out-of-fold log p_c(x, y), or log p_c(x | y).
     truth : ndarray of shape (n,)
-        The labels.
+        The true classes.
     expected : ndarray of shape (C,)
-        Weights that are expected, in those units: the result if there are no rows.
+        Expected weights, in units of 1 / `scale`: the result if there are no rows.
     scale : ndarray of shape (C,)
-        How far the classes are apart in each model (`spreads`).
-    counts : ndarray of shape (n,)
-        What each row counts (`even_out`).
-    before : ndarray of shape (n, K) or (K,)
-        What is added to the pooled log p(x, y).
-    most : float or ndarray of shape (C,), default=inf
-        What weights are at most.
+        The scale of each member's log-odds (`log_odds_scale`).
+    sample_weight : ndarray of shape (n,)
+        Weights of the rows (`balanced_weight`).
+    offset : ndarray of shape (n, K) or (K,)
+        What is added to the stacked log p(x, y).
+    max_weight : float or ndarray of shape (C,), default=inf
+        Upper bounds of the weights.
 
     Returns
     -------
     ndarray of shape (C,)
-        The weights, by which `joints` are to be multiplied.
+        The factors of `log_joint`.
     """
-    n, scaled = len(truth), joints / scale
-    right = scaled[np.arange(n), truth]
-    sure = np.broadcast_to(before, joints.shape[:2])[np.arange(n), truth]
+    n, scaled = len(truth), log_joint / scale
+    true_scaled = scaled[np.arange(n), truth]
+    true_offset = np.broadcast_to(offset, log_joint.shape[:2])[np.arange(n), truth]
 
     def loss(w: Array) -> tuple[float, Array]:
-        p, log_sum = normalize(np.einsum("nkc,c->nk", scaled, w) + before)
-        value = (counts * (log_sum - np.einsum("nc,c->n", right, w) - sure)).sum()
-        slope = np.einsum("nk,nkc,n->c", p, scaled, counts) - np.einsum("nc,n->c", right, counts)
+        p, log_sum = normalize(np.einsum("nkc,c->nk", scaled, w) + offset)
+        surprise = log_sum - np.einsum("nc,c->n", true_scaled, w) - true_offset
+        value = (sample_weight * surprise).sum()
+        gradient = np.einsum("nk,nkc,n->c", p, scaled, sample_weight)
+        gradient = gradient - np.einsum("nc,n->c", true_scaled, sample_weight)
         away = w - expected
-        return float(value + FIRMNESS / 2 * (away**2).sum()), slope + FIRMNESS * away
+        return float(value + PENALTY / 2 * (away**2).sum()), gradient + PENALTY * away
 
-    bounds = list(zip(LEAST * expected, np.maximum(most * scale, LEAST * expected), strict=True))
-    found = minimize(loss, expected, jac=True, bounds=bounds, method="L-BFGS-B")
-    return np.asarray(found.x / scale)
+    lower = MIN_WEIGHT * expected
+    bounds = list(zip(lower, np.maximum(max_weight * scale, lower), strict=True))
+    result = minimize(loss, expected, jac=True, bounds=bounds, method="L-BFGS-B")
+    return np.asarray(result.x / scale)
 
 
 @dataclass(frozen=True)
-class _Shares(em.Statistics):
-    """Log-likelihood and expected counts of the classes."""
+class _PriorStatistics(em.Statistics):
+    """Log-likelihood and expected class counts."""
 
     counts: Array
 
 
 @dataclass(frozen=True)
-class _OnlyShares:
-    """A mixture of which only the shares are unknown: a model for `tacit.em`."""
+class _PriorModel:
+    """A mixture of fixed components whose class prior alone is unknown: a model for `tacit.em`."""
 
-    def expect(self, log_shares: Array, ratios: Array) -> _Shares:
-        p, log_p = normalize(ratios + log_shares)
-        return _Shares(float(log_p.sum()), p.sum(axis=0))
+    def expect(self, log_prior: Array, log_ratios: Array) -> _PriorStatistics:
+        p, log_p = normalize(log_ratios + log_prior)
+        return _PriorStatistics(float(log_p.sum()), p.sum(axis=0))
 
-    def maximize(self, statistics: _Shares) -> Array:
+    def maximize(self, statistics: _PriorStatistics) -> Array:
         return log(statistics.counts / statistics.counts.sum())
 
-    def log_prior(self, log_shares: Array) -> float:
+    def log_prior(self, log_prior: Array) -> float:
         return 0.0
 
-    def log_joint(self, log_shares: Array, statistics: _Shares) -> float:
-        return expected_log(statistics.counts, log_shares)
+    def log_joint(self, log_prior: Array, statistics: _PriorStatistics) -> float:
+        return expected_log(statistics.counts, log_prior)
 
 
-def adapted_shares(posterior: Array, shares: Array) -> Array:
-    """Return the shares of classes in new rows, by EM (Saerens, Latinne and Decaestecker 2002).
+def estimate_class_prior(posterior: Array, class_prior: Array) -> Array:
+    """Return the class prior of new rows, by EM (Saerens, Latinne and Decaestecker 2002).
 
     Parameters
     ----------
     posterior : ndarray of shape (n, K)
-        p(y | x) of the new rows, under the old shares.
-    shares : ndarray of shape (K,)
-        The old shares.
+        p(y | x) of the new rows, under the old class prior.
+    class_prior : ndarray of shape (K,)
+        The old class prior.
 
     Returns
     -------
@@ -184,11 +190,12 @@ def adapted_shares(posterior: Array, shares: Array) -> Array:
     Examples
     --------
     >>> rows = np.array([[0.9, 0.1]] * 3 + [[0.1, 0.9]])
-    >>> adapted_shares(rows, np.array([0.5, 0.5])).round(3)
+    >>> estimate_class_prior(rows, np.array([0.5, 0.5])).round(3)
     array([0.812, 0.188])
     """
-    there = shares > 0  # classes that never were cannot be found
-    ratios = np.where(there, log(posterior) - log(np.where(there, shares, 1.0)), -np.inf)
-    model, start = _OnlyShares(), log(shares)
-    found = em.fit(model, [ratios], start, max_iter=1000, tol=1e-8 * len(posterior))
-    return np.asarray(np.exp(found.params))
+    possible = class_prior > 0  # the posterior of the other classes says nothing of p(x | y)
+    log_old = log(np.where(possible, class_prior, 1.0))
+    log_ratios = np.where(possible, log(posterior) - log_old, -np.inf)
+    model, start = _PriorModel(), log(class_prior)
+    result = em.fit(model, [log_ratios], start, max_iter=1000, tol=1e-8 * len(posterior))
+    return np.asarray(np.exp(result.params))

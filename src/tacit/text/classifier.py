@@ -1,8 +1,8 @@
-"""Texts in, labels out: what to do with few labels and many texts, decided by the labels there are.
+"""`TextClassifier`: documents and a few labels in, labels out; the estimator of `tacit.text`.
 
-There is no one naive Bayes that is best for all texts. `TextClassifier` fits a handful, which
-differ in how words are weighed and in how much texts without a label count, hides labels from them
-to see which can be believed, and pools them (`tacit.selection.stacking`).
+No single naive Bayes is best for all texts, so a few are fitted and stacked, with weights learnt
+from held-out labels. Members and their selection are in `tacit.text.ensemble`; this is
+scikit-learn's side: parameters, prediction, explanation.
 """
 
 from __future__ import annotations
@@ -29,10 +29,17 @@ from tacit.estimators.classifier import Scores
 from tacit.estimators.components import MOST_PARTS
 from tacit.estimators.explain import Explanation, Feature, explanation, place
 from tacit.numerics import Array, log, log_normalize, normalize
-from tacit.selection.candidates import MOST
-from tacit.selection.stacking import adapted_shares
-from tacit.text.clusters import TextGroups
-from tacit.text.ensemble import SAID, Learner, Member, Task, distributions, pooled_joint
+from tacit.selection.candidates import MAX_LOG_ODDS
+from tacit.selection.stacking import estimate_class_prior
+from tacit.text.clusters import TextClusters
+from tacit.text.ensemble import (
+    WORD_LABEL_COUNT,
+    EnsembleLearner,
+    Member,
+    TrainingData,
+    ensemble_joint,
+    label_distributions,
+)
 from tacit.text.residual import TextCorrection
 from tacit.text.vectorizer import CountVectorizer
 
@@ -41,44 +48,44 @@ __all__ = ["Member", "TextClassifier"]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TextClassifier(Scores, BaseEstimator):
-    """Label texts from few labels and many texts: naive Bayes with EM, several ways, pooled.
+    """Classify texts from few labels and many texts: a stacked ensemble of naive Bayes with EM.
 
-    Words are weighed in three ways: as *topics* (rare words count more, and a long text for no more
-    than some ten words), as plain *words*, and as plain words of which only the 200 that tell most
-    of the labels are left. Each makes a naive Bayes model with texts without a label and one
-    without them. Then labels are hidden from all of them, 5 times a fifth, and their log-odds are
-    weighed by what they say of the texts they did not see: `pool_`. If a pool of those that know
-    labelled texts only does better, by more than a standard error, that is the result;
-    `unlabeled_help_` has the figures.
+    Words are weighted in three ways: as *topics* (rare words count more, and a long text for at
+    most some ten words), as plain *words*, and as the 200 most informative words (by their mutual
+    information with the labels). Each gives a semi-supervised and a supervised naive Bayes. The
+    ensemble is stacked: 5-fold out-of-fold predictions give the weights of the members' log-odds,
+    `pool_`. If the supervised members alone do better by more than a standard error, they are the
+    result; `unlabeled_help_` has the figures.
 
-    The probabilities are calibrated by the same weights; `evaluation_` says how well. Classes need
-    not be as frequent among the labels as among the texts: where the pool finds other shares in all
-    texts, and by more than chance would have it, these count.
+    The weights also calibrate the probabilities; `evaluation_` says how well. The class prior need
+    not be the class proportions of the labels: it is estimated from all texts where a chi-squared
+    test says that it differs.
 
-    If no class has two labels, none can be hidden. Then the topics guess the labels of all texts,
-    the words that tell most of the guesses make a second model, and both count alike.
+    If no class has two labels, none can be held out. Then the topics predict the labels of all
+    texts, a second member is fitted to the words most informative of these (self-training), and
+    both have the same weight.
 
     Parameters
     ----------
     vectorizer : CountVectorizer, default=None
         How words are counted: a :class:`tacit.text.CountVectorizer`; None for its defaults.
     word_labels : dict, default=None
-        Words whose class is known, as ``{"hockey": "sport"}``. Each counts as a labelled text that
-        says nothing but this word.
+        Words whose class is known, as ``{"hockey": "sport"}``. Each counts as a labelled text of
+        nothing but this word.
     classes : array-like, default=None
         All class names; else those that occur in `y` and `word_labels`.
     missing_label : default=None
         What marks a missing label besides NaN, None and NA: a value or a list of values.
     components_per_class : int or "auto", default=1
-        Classes that are several topics in one: each is a mixture of so many in every model. "auto"
-        takes more, up to 5, while that makes hidden labels more probable by more than chance.
+        Components of each class, which is a mixture of so many in every member. "auto" takes more,
+        up to 5, while the out-of-fold loss falls by more than a standard error.
     combination : {"pool", "pick"}, default="pool"
-        Whether models are pooled, or the one with the least loss of hidden labels is picked.
+        Whether members are stacked, or the one with the least out-of-fold loss is picked.
     unlabeled_weight : float or "auto", default="auto"
-        0 leaves texts without a label out; another number is a factor for their weight. "auto" is 1
-        if that helps, else 0.
+        0 leaves unlabelled texts out; another number is a factor of their weight. "auto" is 1 if
+        that helps, else 0.
     random_state : int, RandomState instance or None, default=None
-        Where classes without any label start.
+        Seed of the clusters, and of classes without any label.
     n_jobs : int, default=None
         Threads, None for one a core. The result does not depend on their number.
 
@@ -87,24 +94,24 @@ class TextClassifier(Scores, BaseEstimator):
     classes_ : ndarray of shape (K,)
         The class names.
     vectorizer_ : CountVectorizer
-        The words.
+        The vocabulary.
     members_ : tuple of Member
-        The models that are pooled.
+        The members of the ensemble.
     pool_ : Pool
-        Their weights.
-    groups_ : TextGroups or None
-        Groups of texts that are alike, found without labels, and the classes that they lean to.
+        Their stacking weights.
+    groups_ : TextClusters or None
+        Clusters of texts, fitted without labels, and their class distributions.
     correction_ : TextCorrection or None
-        What each word adds to put right what all these get wrong, by hidden labels; None if none
-        could be hidden, these are clearly against it, or with `combination` "pick". `top_features`
-        leaves it and the groups out.
+        The residual correction: what each word adds to the log-odds of all these, learnt from
+        held-out labels. None if there are none, they are clearly against it, or with `combination`
+        "pick". `top_features` leaves it and the clusters out.
     unlabeled_help_ : UnlabeledHelp
-        Whether texts without a label helped: hidden labels found without them and with them.
+        Whether unlabelled texts helped: out-of-fold metrics without and with them.
     evaluation_ : Evaluation or None
-        How well hidden labels were found: accuracy, log-loss, calibration error. None if no class
-        has two labels, so that none could be hidden.
+        Out-of-fold accuracy, log-loss and calibration error. None if no class has two labels, so
+        that none could be held out.
     class_shares_ : ndarray of shape (K,)
-        The share of each class in the texts of the fit.
+        The class proportions of the texts of the fit.
     label_distributions_ : ndarray of shape (n, K)
         p(y | text) of the texts of the fit; for labelled ones the label.
     transduction_ : ndarray of shape (n,)
@@ -173,83 +180,87 @@ class TextClassifier(Scores, BaseEstimator):
     def _fit(
         self,
         vectorizer: CountVectorizer,
-        counts: Any,
+        counts: sparse.csr_array,
         labels: Labels,
         weight: Array,
         quick: bool = False,
         callback: Any = None,
     ) -> Self:
-        """Fit to counts of words; if it is to be quick, without hiding labels."""
+        """Fit to word counts; if `quick`, without held-out labels."""
         with kernels.one_blas_thread(), kernels.kernel_threads(self.n_jobs):
             used = weight > 0
-            task = self._task(vectorizer, counts[used], labels.of(used), weight[used])
+            data = self._data(vectorizer, counts[used], labels.of(used), weight[used])
             M = 1 if self.components_per_class == "auto" else int(self.components_per_class)
-            learner = Learner(
+            learner = EnsembleLearner(
                 *(self.unlabeled_weight, M, self.combination),
                 *(self.random_state, self.n_jobs, callback),
             )
-            found = None if quick else learner.pooled(task)
-            if self.components_per_class == "auto" and found is not None:
+            best = None if quick else learner.stacked(data)
+            if self.components_per_class == "auto" and best is not None:
                 for M in range(2, MOST_PARTS + 1):
-                    other = replace(learner, components=M).pooled(task)
-                    if other is None or not other.beats(found):
+                    other = replace(learner, components=M).stacked(data)
+                    if other is None or not other.beats(best):
                         break
-                    found = other
-            found = learner.chosen(task) if found is None else found
-            p = distributions(counts, labels, found)
+                    best = other
+            best = learner.fallback(data) if best is None else best
+            p = label_distributions(counts, labels, best)
         self.vectorizer_, self.classes_ = vectorizer, labels.classes
-        self.members_, self.pool_ = found.members, found.pool
-        self.groups_: TextGroups | None = found.groups
-        self.correction_: TextCorrection | None = found.correction
-        self.unlabeled_help_, self.evaluation_ = found.unlabeled_help, found.evaluation
-        hidden = found.hidden
-        self._hidden = hidden and hidden._replace(rows=np.flatnonzero(used)[hidden.rows])
+        self.members_, self.pool_ = best.members, best.pool
+        self.groups_: TextClusters | None = best.clusters
+        self.correction_: TextCorrection | None = best.correction
+        self.unlabeled_help_, self.evaluation_ = best.unlabeled_help, best.evaluation
+        held_out = best.held_out
+        self._held_out = held_out and held_out._replace(rows=np.flatnonzero(used)[held_out.rows])
         self.components_per_class_ = self.members_[0].model._parts
         self.label_distributions_ = p
-        share = np.average(p, axis=0, weights=weight)
-        self.class_shares_ = share / share.sum()
+        proportions = np.average(p, axis=0, weights=weight)
+        self.class_shares_ = proportions / proportions.sum()
         self.transduction_ = self.classes_[p.argmax(axis=1)]
         return self
 
-    def _task(
-        self, vectorizer: CountVectorizer, counts: Any, labels: Labels, weight: Array
-    ) -> Task:
-        """Put labelled words behind the texts."""
-        n, said = len(weight), dict(self.word_labels or {})
-        if said:
-            of_words = SAID * vectorizer.transform(list(said))
-            unseen = [word for word, row in zip(said, of_words, strict=True) if not row.nnz]
+    def _data(
+        self,
+        vectorizer: CountVectorizer,
+        counts: sparse.csr_array,
+        labels: Labels,
+        weight: Array,
+    ) -> TrainingData:
+        """Return the texts, followed by the labelled words as texts of their own."""
+        n, word_labels = len(weight), dict(self.word_labels or {})
+        if word_labels:
+            words = list(word_labels)
+            of_words = WORD_LABEL_COUNT * vectorizer.transform(words)
+            unseen = [word for word, row in zip(words, of_words, strict=True) if not row.nnz]
             if unseen:
                 raise ValueError(f"word_labels names {unseen}: expected words that texts have.")
             counts = sparse.vstack([counts, of_words], format="csr")
-            words = encode(list(said.values()), labels.classes).codes
-            # The labelled words of a class are one text together.
-            each = 1.0 / np.bincount(words, minlength=len(labels.classes))[words]
-            labels = replace(labels, codes=np.concatenate([labels.codes, words]))
+            codes = encode(list(word_labels.values()), labels.classes).codes
+            # The labelled words of a class weigh one text together.
+            each = 1.0 / np.bincount(codes, minlength=len(labels.classes))[codes]
+            labels = replace(labels, codes=np.concatenate([labels.codes, codes]))
             weight = np.concatenate([weight, each])
-        known = labels.known
-        return Task(counts, labels, known, weight, n)
+        return TrainingData(counts, labels, labels.known, weight, n)
 
     def _joint(self, X: Any) -> Array:
         check_is_fitted(self, "pool_")
         with kernels.one_blas_thread(), kernels.kernel_threads(self.n_jobs):
-            return self._pooled_joint(self.vectorizer_.transform(X))
+            return self._joint_of_counts(self.vectorizer_.transform(X))
 
-    def _pooled_joint(self, counts: Any) -> Array:
-        more = self.groups_, self.correction_
-        return pooled_joint(self.members_, self.pool_, more, counts)
+    def _joint_of_counts(self, counts: sparse.csr_array) -> Array:
+        added = self.groups_, self.correction_
+        return ensemble_joint(self.members_, self.pool_, added, counts)
 
     @property
-    def _log_shares(self) -> Array:
-        """The log of the shares of the classes that are taken for granted before a text is seen."""
+    def _log_prior(self) -> Array:
+        """Log p(y) of the ensemble, shape (K,)."""
         pairs = zip(self.pool_.weights, self.members_, strict=True)
-        log_prior = sum((w * m.log_shares for w, m in pairs), self.pool_.shift)
-        return np.asarray(np.maximum(log_normalize(log_prior[None, :])[0][0], -MOST))
+        log_prior = sum((w * m.log_prior for w, m in pairs), self.pool_.shift)
+        return np.asarray(np.maximum(log_normalize(log_prior[None, :])[0][0], -MAX_LOG_ODDS))
 
-    def _evidence(self, counts: Any) -> Array:
-        """Return what words say for each class beyond its share."""
-        log_p = log_normalize(self._pooled_joint(counts))[0]
-        return np.asarray(np.maximum(log_p, -MOST) - self._log_shares)
+    def _evidence(self, counts: sparse.csr_array) -> Array:
+        """Return log p(y | x) / p(y) of word counts, shape (n, K)."""
+        log_p = log_normalize(self._joint_of_counts(counts))[0]
+        return np.asarray(np.maximum(log_p, -MAX_LOG_ODDS) - self._log_prior)
 
     def predict_proba(self, X: Any) -> Array:
         """Return p(y | text) of each text and class.
@@ -294,16 +305,18 @@ class TextClassifier(Scores, BaseEstimator):
         return self.classes_[self._joint(X).argmax(axis=1)]
 
     def explain(self, text: str, label: Any = None, against: Any = None) -> Explanation:
-        """Say which words of a text speak for a class and against another, in log-odds that add up.
+        """Return the words' contributions to the log-odds of one class against another.
+
+        They add up exactly.
 
         Parameters
         ----------
         text : str
             The text.
         label : optional
-            The class that is asked about; else the most probable.
+            The class to explain; by default the most probable.
         against : optional
-            The class that it is compared with; else the most probable of the others.
+            The class to compare it with; by default the most probable of the others.
 
         Returns
         -------
@@ -323,42 +336,44 @@ class TextClassifier(Scores, BaseEstimator):
         """
         check_is_fitted(self, "pool_")
         log_prior, terms = self._terms(self.vectorizer_.transform([text]))
-        said = [("text", word, logs) for word, logs in terms]
-        return explanation(self.classes_.tolist(), log_prior, said, label, against)
+        of_words = [("text", word, logs) for word, logs in terms]
+        return explanation(self.classes_.tolist(), log_prior, of_words, label, against)
 
-    def _drawn(self, labels: npt.NDArray[np.intp], rng: np.random.RandomState) -> Array:
-        """Draw how often each word is said in texts of these classes, by the plainest member."""
+    def _sample_counts(self, labels: npt.NDArray[np.intp], rng: np.random.RandomState) -> Array:
+        """Draw word counts of texts of these classes, by the member with the plainest weights."""
         member = max(self.members_, key=lambda member: member.weights.length_scale)
         model, parts = member.model, member.model._parts
-        shares = np.exp(model.class_log_prior_).reshape(-1, parts).cumsum(axis=1)[labels]
-        part = (shares < shares[:, -1:] * rng.random_sample((len(labels), 1))).sum(axis=1)
+        cumulative = np.exp(model.class_log_prior_).reshape(-1, parts).cumsum(axis=1)[labels]
+        uniform = cumulative[:, -1:] * rng.random_sample((len(labels), 1))
+        component = (cumulative < uniform).sum(axis=1)
         drawn = model._model.family.sample(
-            model._params.features, model._statistics.features, labels * parts + part, rng
+            model._params.features, model._statistics.features, labels * parts + component, rng
         )
         counts = np.zeros((len(labels), member.weights.n_features_in_))
         once = np.log(2.0) * member.weights.weights_
-        part = rng.random_sample(drawn.shape)  # of a word is one or none
-        counts[:, member.weights.columns_] = np.where(drawn > 0, np.floor(drawn / once + part), 0.0)
+        uniform = rng.random_sample(drawn.shape)  # rounds up or down
+        rounded = np.floor(drawn / once + uniform)
+        counts[:, member.weights.columns_] = np.where(drawn > 0, rounded, 0.0)
         return counts
 
-    def _terms(self, counts: Any) -> tuple[Array, list[tuple[str, Array]]]:
-        """Return what is said of the classes before a text is seen, and what each word adds."""
-        log_prior, said = self.pool_.shift.copy(), dict[int, Array]()
-        each: list[tuple[Member | TextGroups | TextCorrection, float]] = list(
+    def _terms(self, counts: sparse.csr_array) -> tuple[Array, list[tuple[str, Array]]]:
+        """Return log p(x, y) of one text as a constant and a term for each word, (K,) each."""
+        constant, terms = self.pool_.shift.copy(), dict[int, Array]()
+        each: list[tuple[Member | TextClusters | TextCorrection, float]] = list(
             zip(self.members_, self.pool_.weights.tolist(), strict=True)
         )
         each += [(one, 1.0) for one in (self.groups_, self.correction_) if one is not None]
         for part, weight in each:
             row = part.weights.transform(counts)
-            before, own = part.terms(row)
-            log_prior += weight * before
+            own_constant, own = part.terms(row)
+            constant += weight * own_constant
             for column, logs in zip(part.weights.columns_[row.indices], own, strict=True):
-                said[column] = said.get(column, 0.0) + weight * logs
+                terms[column] = terms.get(column, 0.0) + weight * logs
         words = self.vectorizer_.get_feature_names_out()
-        return log_prior, [(str(words[column]), logs) for column, logs in said.items()]
+        return constant, [(str(words[column]), logs) for column, logs in terms.items()]
 
     def top_features(self, label: Any, n: int = 10) -> list[Feature]:
-        """Return the words that mark a class: those that speak most for it.
+        """Return the words with the strongest log-odds for a class against all others.
 
         Parameters
         ----------
@@ -383,20 +398,22 @@ class TextClassifier(Scores, BaseEstimator):
         check_is_fitted(self, "pool_")
         names = self.classes_.tolist()
         k, words = place(label, names), self.vectorizer_.get_feature_names_out()
-        odds, share = np.zeros(len(words)), np.zeros(len(words))
+        log_odds, frequency = np.zeros(len(words)), np.zeros(len(words))
         others = np.arange(len(names)) != k
-        shares = np.maximum(self.class_shares_, 1e-6) * others
-        shares = shares / max(shares.sum(), 1e-6)
+        prior = np.maximum(self.class_shares_, 1e-6) * others
+        prior = prior / max(prior.sum(), 1e-6)
         for member, weight in zip(self.members_, self.pool_.weights, strict=True):
             columns, log_p = member.weights.columns_, member.log_p
-            rest = logsumexp(log_p[others], axis=0, b=shares[others, None])
-            said = member.weights.weights_ * (log_p[k] - rest)  # as log(1 + 1.7 times)
-            odds[columns] += weight * said
-            share[columns] += np.exp(log_p[k])
-        strength = np.where(odds > 0, odds**2 * share, 0.0)
+            rest = logsumexp(log_p[others], axis=0, b=prior[others, None])
+            own = member.weights.weights_ * (log_p[k] - rest)  # of 1.7 occurrences: log1p(1.7) = 1
+            log_odds[columns] += weight * own
+            frequency[columns] += np.exp(log_p[k])
+        strength = np.where(log_odds > 0, log_odds**2 * frequency, 0.0)
         best = np.argsort(-strength, kind="stable")[:n]
-        found = [Feature("text", str(words[j]), float(odds[j]), float(strength[j])) for j in best]
-        return [feature for feature in found if feature.strength > 0]
+        features = [
+            Feature("text", str(words[j]), float(log_odds[j]), float(strength[j])) for j in best
+        ]
+        return [feature for feature in features if feature.strength > 0]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file, which `tacit.load` reads without running code.
@@ -422,10 +439,9 @@ class TextClassifier(Scores, BaseEstimator):
         tacit.save(self, path)
 
     def adapt_prior(self, X: Any) -> TextClassifier:
-        """Return a copy for texts whose classes have other shares than those of the fit.
+        """Return a copy with the class prior of new texts (prior shift).
 
-        The shares are found by EM on them alone (Saerens, Latinne and Decaestecker 2002); words
-        keep the probabilities that they have in each class.
+        It is estimated by EM (Saerens, Latinne and Decaestecker 2002); p(word | class) stays.
 
         Parameters
         ----------
@@ -447,9 +463,9 @@ class TextClassifier(Scores, BaseEstimator):
         >>> model.adapt_prior(["a goal", "late goal", "goal", "slow violin"]).class_shares_.round(2)
         array([0.25, 0.75])
         """
-        other, old = copy(self), self._log_shares
-        shares = adapted_shares(self.predict_proba(X), np.exp(old))
-        shift = np.where(shares > 0, log(shares), -np.inf) - old
+        other, old = copy(self), self._log_prior
+        prior = estimate_class_prior(self.predict_proba(X), np.exp(old))
+        shift = np.where(prior > 0, log(prior), -np.inf) - old
         other.pool_ = replace(self.pool_, shift=self.pool_.shift + shift)
-        other.class_shares_ = shares
+        other.class_shares_ = prior
         return other

@@ -1,7 +1,8 @@
-"""Groups of texts that are alike, found without labels, and the classes that each leans to.
+"""Clusters of texts: multinomial mixtures fitted without labels, with their class distributions.
 
-Mixtures of some of the texts, whose words are weighed as topics are (`tacit.text.ensemble`). A text
-counts for no more than some ten words there, and log p(x, g) is divided by the root of that.
+Words are weighted as in the "topics" member (`tacit.text.ensemble`), where a text counts for at
+most some ten words; the temperature is the root of that. What clusters of texts and of tables share
+is in `tacit.selection.clusters`.
 """
 
 from __future__ import annotations
@@ -10,30 +11,30 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from tacit.estimators.mixtures import MultinomialMixture
 from tacit.numerics import Array
-from tacit.selection.clusters import Leaning, fitted, seeds
+from tacit.selection.clusters import Clusters, fit_mixture, mixture_seeds
 from tacit.text.weighting import TermWeights
 
-__all__ = ["GROUPS", "TextGroups", "find"]
+__all__ = ["N_CLUSTERS", "TextClusters", "fit_clusters"]
 
-# So many groups in each of so many mixtures, which are fitted to so many texts at most, in so many
-# rounds of EM.
-GROUPS = 40
-MIXTURES = 4
-TEXTS = 4000
-ROUNDS = 12
+# Clusters of a mixture, mixtures, texts that these are fitted to at most, and rounds of EM.
+N_CLUSTERS = 40
+N_MIXTURES = 4
+MAX_TEXTS = 4000
+MAX_ITER = 12
 
 
 @dataclass(frozen=True)
-class TextGroups(Leaning):
-    """Groups of texts, and the classes that they lean to.
+class TextClusters(Clusters):
+    """Clusters of texts, and the class distribution of each.
 
     Attributes
     ----------
     weights : TermWeights
-        How words are weighed.
+        Term weights.
 
     Examples
     --------
@@ -49,34 +50,38 @@ class TextGroups(Leaning):
     weights: TermWeights
 
     @property
-    def doubt(self) -> float:
+    def temperature(self) -> float:
         """The root of the number of words that a long text counts for."""
         return float(np.sqrt(self.weights.length_scale))
 
-    def posterior(self, X: Any, rows: Any = slice(None)) -> Array:
-        """Return p(g | x) from counts of words, of shape (n, M)."""
-        seen = self.weights.transform(X[rows])
-        return self.averaged(one.predict_joint_log_proba(seen) for one in self.mixtures)
+    def posterior(self, X: sparse.csr_array, rows: Any = slice(None)) -> Array:
+        """Return p(g | x), shape (n, M), from word counts."""
+        weighted = self.weights.transform(X[rows])
+        return self.mean_posterior(one.predict_joint_log_proba(weighted) for one in self.mixtures)
 
-    def terms(self, row: Any) -> tuple[Array, Array]:
-        """Return what is said of each class before a row is seen, and by each of its words."""
-        before, each = self.blended(
+    def terms(self, row: sparse.csr_array) -> tuple[Array, Array]:
+        """Return the log-odds of one row as a constant, (K,), and a term for each word, (d, K)."""
+        constant, each = self.decompose(
             (one._params.class_log_prior, row.data[:, None] * one.feature_log_prob_.T[row.indices])
             for one in self.mixtures
         )
-        return before, np.sum(each, axis=0)
+        return constant, np.sum(each, axis=0)
 
 
-def find(
-    weights: TermWeights, X: Any, weight: Array, random_state: Any, n_jobs: int | None
-) -> TextGroups:
-    """Return groups of weighed texts, which lean to no class yet."""
-    some = np.flatnonzero(weight > 0)
-    some = some[np.unique(np.linspace(0, len(some) - 1, TEXTS).astype(np.intp))]
-    X, weight, M = X[some], weight[some], min(GROUPS, len(some))
-    settings: dict[str, Any] = {"alpha": "auto", "max_iter": ROUNDS, "tol": 1e-3, "n_init": 1}
-    found = tuple(
-        fitted(MultinomialMixture(M, random_state=seed, n_jobs=n_jobs, **settings), X, weight)
-        for seed in seeds(random_state, MIXTURES)
+def fit_clusters(
+    weights: TermWeights,
+    X: sparse.csr_array,
+    weight: Array,
+    random_state: Any,
+    n_jobs: int | None,
+) -> TextClusters:
+    """Return clusters of an even sample of weighted texts, without class distributions yet."""
+    sample = np.flatnonzero(weight > 0)
+    sample = sample[np.unique(np.linspace(0, len(sample) - 1, MAX_TEXTS).astype(np.intp))]
+    X, weight, M = X[sample], weight[sample], min(N_CLUSTERS, len(sample))
+    settings: dict[str, Any] = {"alpha": "auto", "max_iter": MAX_ITER, "tol": 1e-3, "n_init": 1}
+    mixtures = tuple(
+        fit_mixture(MultinomialMixture(M, random_state=seed, n_jobs=n_jobs, **settings), X, weight)
+        for seed in mixture_seeds(random_state, N_MIXTURES)
     )
-    return TextGroups(found, np.ones((M * len(found), 1)), 1.0, weights)
+    return TextClusters(mixtures, np.ones((M * len(mixtures), 1)), 1.0, weights)

@@ -1,7 +1,7 @@
-"""Texts as people hold them: lists, arrays, columns of data frames, Arrow.
+"""Reading documents: lists, arrays and columns of data frames in, strings for the tokenizer out.
 
-What is in them is the business of text.py. Columns of Arrow (polars, pyarrow, and pandas where it
-keeps strings in Arrow) are read where they are; anything else becomes a list of Python objects.
+Arrow columns (polars, pyarrow, and pandas with Arrow strings) are read in place; anything else
+becomes a list of Python objects. What is in the documents is for `tacit.text.vectorizer` to see.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["checked", "length", "listed", "read"]
 
 
 def read(documents: Iterable[Any]) -> list[Any] | Column:
-    """Return texts as a list, or as a column of Arrow; missing ones are empty, with a warning.
+    """Return texts as a list or an Arrow column; missing ones become empty, with a warning.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def read(documents: Iterable[Any]) -> list[Any] | Column:
 
 
 def listed(texts: list[Any] | Column) -> list[Any]:
-    """Return texts as a list.
+    """Return texts as a list of Python objects.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def listed(texts: list[Any] | Column) -> list[Any]:
 
 
 def length(texts: list[Any] | Column) -> float:
-    """Return how many characters strings have, or infinity for what is not a list of them.
+    """Return the number of characters in a list of strings, infinity for anything else.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def length(texts: list[Any] | Column) -> float:
 
 
 def checked(texts: list[Any]) -> list[Any]:
-    """Return texts if all of them are strings or bytes.
+    """Return the texts, or raise TypeError at the first that is neither str nor bytes.
 
     Examples
     --------
@@ -79,14 +79,14 @@ def checked(texts: list[Any]) -> list[Any]:
     Traceback (most recent call last):
     TypeError: Text 2 is 3: expected str or bytes; make it a text.
     """
-    for place, text in enumerate(texts):
+    for i, text in enumerate(texts):
         if not isinstance(text, str | bytes):
-            raise TypeError(f"Text {place} is {text!r}: expected str or bytes; make it a text.")
+            raise TypeError(f"Text {i} is {text!r}: expected str or bytes; make it a text.")
     return texts
 
 
 def _is_arrow(documents: Any) -> bool:
-    """Return whether there is Arrow to be read; pandas would make it of other columns first."""
+    """Return whether documents are an Arrow column; other columns of pandas would be copied."""
     if hasattr(documents, "iloc") and getattr(documents.dtype, "storage", None) != "pyarrow":
         return False
     return hasattr(documents, "__arrow_c_stream__") or hasattr(documents, "__arrow_c_array__")

@@ -1,4 +1,7 @@
-"""The residual correction of texts: what each word adds to the log-odds of the models."""
+"""The residual correction of texts: each word adds to the log-odds of the ensemble.
+
+It is fitted by `tacit.selection.residual`; this is its features, the weighted words of a text.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.preprocessing import normalize as to_length_1
+from scipy import sparse
+from sklearn.preprocessing import normalize as unit_norm
 
 from tacit.numerics import Array
 from tacit.selection.residual import Correction
 from tacit.text.weighting import TermWeights
 
-__all__ = ["TextCorrection", "to_length_1"]
+__all__ = ["TextCorrection", "unit_norm"]
 
 
 @dataclass(frozen=True)
 class TextCorrection(Correction):
-    """What words add.
+    """What each word adds to the log-odds of the classes.
 
     Attributes
     ----------
     weights : TermWeights
-        How words are weighed, before texts are brought to length 1.
+        Term weights, before texts are scaled to unit norm.
 
     Examples
     --------
@@ -36,11 +40,11 @@ class TextCorrection(Correction):
 
     weights: TermWeights
 
-    def seen(self, X: Any, rows: Any = slice(None)) -> Any:
-        """Return the words of texts, from their counts."""
-        return to_length_1(self.weights.transform(X[rows]))
+    def features(self, X: sparse.csr_array, rows: Any = slice(None)) -> sparse.csr_array:
+        """Return the weighted words of texts, scaled to unit norm, from word counts."""
+        return unit_norm(self.weights.transform(X[rows]))
 
-    def terms(self, row: Any) -> tuple[Array, Array]:
-        """Return what is added before words are seen, which is nothing, and by each word."""
-        own = to_length_1(row)
+    def terms(self, row: sparse.csr_array) -> tuple[Array, Array]:
+        """Return the log-odds of one row as a constant, 0, and a term for each word, (d, K)."""
+        own = unit_norm(row)
         return np.zeros(self.logs.shape[1]), own.data[:, None] * self.logs[own.indices]

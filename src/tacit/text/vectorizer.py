@@ -1,8 +1,8 @@
-"""Words: texts in, counts of words out, as scikit-learn's CountVectorizer and many times as fast.
+"""`CountVectorizer`: texts in, word counts out, as scikit-learn's and many times as fast.
 
-Nothing here knows of models. What counts as a word, which words there are and how often each
-occurs is exactly what scikit-learn says; where it is asked for something that there is no kernel
-for (characters, a tokenizer of one's own, an unusual pattern), scikit-learn does the work.
+Tokens, vocabulary and counts are exactly scikit-learn's. Where there is no kernel (characters, a
+custom tokenizer, an unusual pattern), scikit-learn does the work. Nothing here knows models; word
+counts become weights in `tacit.text.weighting`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tacit.text import documents
 
 __all__ = ["CountVectorizer"]
 
-# Patterns that mean runs of word characters, or of letters, of some length.
+# Token patterns that are runs of word characters, or of letters, of a minimal length.
 RUNS = re.compile(
     r"(?:\(\?u\))?(?P<before>\\b)?(?P<kind>\\w|\[a-zA-Z\]|\[A-Za-z\])(?P<more>(?P=kind))?"
     r"(?:\+|\{(?P<least>\d+),\})(?P<after>\\b)?"
@@ -30,7 +30,7 @@ RUNS = re.compile(
 
 
 class Pattern(NamedTuple):
-    """What a token pattern asks for: letters or any word characters, whole words, at least some."""
+    """A token pattern with a kernel: letters only, at word boundaries only, minimal length."""
 
     letters: bool
     bounded: bool
@@ -38,7 +38,7 @@ class Pattern(NamedTuple):
 
 
 def pattern_of(token_pattern: str) -> Pattern | None:
-    r"""Return what a token pattern asks for, or None if it is not a plain run of characters.
+    r"""Return a token pattern in the kernel's terms, or None if it is no plain run of characters.
 
     Examples
     --------
@@ -49,22 +49,22 @@ def pattern_of(token_pattern: str) -> Pattern | None:
     >>> pattern_of(r"\d+") is None
     True
     """
-    found = RUNS.fullmatch(token_pattern)
-    if found is None or (found["least"] and found["more"]):
+    match = RUNS.fullmatch(token_pattern)
+    if match is None or (match["least"] and match["more"]):
         return None
-    letters, bounded = found["kind"] != r"\w", found["before"] is not None
-    if letters and bounded != (found["after"] is not None):
+    letters, bounded = match["kind"] != r"\w", match["before"] is not None
+    if letters and bounded != (match["after"] is not None):
         return None
-    least = int(found["least"]) if found["least"] else 2 if found["more"] else 1
+    least = int(match["least"]) if match["least"] else 2 if match["more"] else 1
     return None if least < 1 else Pattern(letters, letters and bounded, least)
 
 
 @cache
 def _folded(page: int, lowercase: bool, accents: str) -> list[str]:
-    """Return what the characters from 256 times a number on are without their accents.
+    """Return the 256 characters of a Unicode page without their accents.
 
-    That it can be done one by one is a property of Unicode: what a text's characters decompose
-    into is put in order only among the marks, which all go.
+    Accents can be stripped character by character, since Unicode normalisation reorders combining
+    marks only, all of which are stripped.
     """
     strip = {"ascii": of_sklearn.strip_accents_ascii, "unicode": of_sklearn.strip_accents_unicode}
     characters = map(chr, range(256 * page, 256 * page + 256))
@@ -72,7 +72,7 @@ def _folded(page: int, lowercase: bool, accents: str) -> list[str]:
 
 
 class CountVectorizer(of_sklearn.CountVectorizer):
-    """Turn texts into counts of words: scikit-learn's CountVectorizer, many times as fast.
+    """Turn texts into word counts: scikit-learn's CountVectorizer, many times as fast.
 
     The parameters, the attributes and the results are those of
     :class:`sklearn.feature_extraction.text.CountVectorizer`. Texts that are missing (None, NaN) are
@@ -83,8 +83,8 @@ class CountVectorizer(of_sklearn.CountVectorizer):
     ----------
     input, encoding, decode_error, strip_accents, lowercase, preprocessor, tokenizer, stop_words, \
 token_pattern, ngram_range, analyzer, max_df, min_df, max_features, vocabulary, binary, dtype
-        As there. Runs of word characters (the default) or of letters a to z, with stop words, runs
-        of words and accents, are counted natively; anything else by scikit-learn.
+        As there. Runs of word characters (the default) or of letters a to z, with stop words,
+        n-grams and accents, are counted natively; anything else by scikit-learn.
     n_jobs : int, default=None
         Threads, None for one a core. The result does not depend on their number.
 
@@ -156,14 +156,15 @@ token_pattern, ngram_range, analyzer, max_df, min_df, max_features, vocabulary, 
         self.n_jobs = n_jobs
 
     def _pattern(self) -> Pattern | None:
-        """Return what is asked for if there is a kernel for it."""
-        own = self.preprocessor is not None or self.tokenizer is not None or self.input != "content"
-        if own or self.analyzer != "word" or kernels.native() is None or not self.token_pattern:
+        """Return the token pattern if there is a kernel for it and all other settings."""
+        custom = self.preprocessor is not None or self.tokenizer is not None
+        custom = custom or self.input != "content"
+        if custom or self.analyzer != "word" or kernels.native() is None or not self.token_pattern:
             return None
         return pattern_of(self.token_pattern)
 
     def _count_vocab(self, raw_documents: Iterable[Any], fixed_vocab: bool) -> tuple[Any, Any]:
-        """Count the words; this is where scikit-learn's own spends its time."""
+        """Return the vocabulary and the counts: scikit-learn's hook, which takes all the time."""
         texts = documents.read(raw_documents)
         pattern = self._pattern()
         # The kernel would have to read the vocabulary first, which can take longer than few texts.
@@ -172,9 +173,9 @@ token_pattern, ngram_range, analyzer, max_df, min_df, max_features, vocabulary, 
             strings = documents.listed(texts)
             if self.input == "content" and self.preprocessor is None and self.analyzer == "word":
                 documents.checked(strings)
-            found: tuple[Any, Any] = super()._count_vocab(strings, fixed_vocab)
-            return found
-        self.build_analyzer()  # warns of stop words that are no words
+            counted: tuple[Any, Any] = super()._count_vocab(strings, fixed_vocab)
+            return counted
+        self.build_analyzer()  # warns of stop words that are no tokens
         given = _in_order(self.vocabulary_) if fixed_vocab else None
         counter, threads = self._counter(pattern), kernels.workers(self.n_jobs)
         starts, indices, counts, words = counter.count(self._strings(texts), given, threads)
@@ -189,7 +190,7 @@ token_pattern, ngram_range, analyzer, max_df, min_df, max_features, vocabulary, 
         return vocabulary, _as_sklearn(X)
 
     def _counter(self, pattern: Pattern) -> Any:
-        """Return the kernel for a pattern."""
+        """Return the native counter of a token pattern."""
         native, stop, fold = kernels.native(), self.get_stop_words(), None
         assert native is not None
         if isinstance(self.strip_accents, str):
@@ -205,14 +206,14 @@ token_pattern, ngram_range, analyzer, max_df, min_df, max_features, vocabulary, 
         )
 
     def _strings(self, texts: list[Any] | Column) -> tuple[str, ...] | Column:
-        """Return texts as the kernel takes them, after a function of one's own for accents."""
-        own = callable(self.strip_accents)
-        if not isinstance(texts, list) and not own:
+        """Return texts as the kernel takes them, after a custom function for accents."""
+        custom = callable(self.strip_accents)
+        if not isinstance(texts, list) and not custom:
             return texts
         strings = documents.listed(texts)
         if set(map(type, strings)) - {str}:
             strings = [str(self.decode(text)) for text in documents.checked(strings)]
-        return tuple(map(self.build_preprocessor(), strings) if own else strings)
+        return tuple(map(self.build_preprocessor(), strings) if custom else strings)
 
     def _limit_features(
         self,
@@ -222,13 +223,13 @@ token_pattern, ngram_range, analyzer, max_df, min_df, max_features, vocabulary, 
         low: Any = None,
         limit: Any = None,
     ) -> Any:
-        """Do nothing where every word stays."""
+        """Return X as it is where no word is dropped."""
         if limit is None and (high is None or high >= X.shape[0]) and (low is None or low <= 1):
             return X
         return super()._limit_features(X, vocabulary, high, low, limit)
 
     def _sort_features(self, X: Any, vocabulary: dict[str, int]) -> Any:
-        """Do nothing where the kernel has counted: the words are in order."""
+        """Return X as it is where the kernel has counted, which sorts the vocabulary."""
         return X if self._pattern() is not None else super()._sort_features(X, vocabulary)
 
 
@@ -240,6 +241,6 @@ def _in_order(vocabulary: dict[str, int]) -> list[str]:
 
 
 def _as_sklearn(X: Any) -> Any:
-    """Return a sparse array in the type that this scikit-learn gives."""
+    """Return a sparse array in the type that this version of scikit-learn returns."""
     align = getattr(of_sklearn, "_align_api_if_sparse", sparse.csr_matrix)
     return align(X)

@@ -1,8 +1,9 @@
-"""How much each word of a text counts: counts of words in, weights of words out.
+"""Term weighting: word counts in, weights out, by sublinear counts, idf and text length.
 
-Naive Bayes takes every word for a new piece of evidence. In texts it is not: a word that was said
-once is likely to be said again, common words say little, and long texts say the same thing several
-ways. `TermWeights` makes counts into what the evidence is worth. Nothing here knows of models.
+Naive Bayes takes every word for independent evidence. In texts it is not: words come in bursts,
+common words carry little information, and long texts are redundant. `TermWeights` turns counts into
+what the evidence is worth; `informative_words` selects words by mutual information. Nothing here
+knows models.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from tacit import kernels
 from tacit.data.labels import encode
 from tacit.numerics import Array, log
 
-__all__ = ["TermWeights", "telling"]
+__all__ = ["TermWeights", "informative_words"]
 
 
 class TermWeights(TransformerMixin, BaseEstimator):
-    """Turn counts of words into weights: log(1 + count) · idf^power, for long texts less.
+    """Turn word counts into weights: log(1 + count) · idf^power, less in long texts.
 
     A text of L words (after weighting, in units in which the mean weight is 1) counts for
     L / (1 + L / length_scale) ^ (1 - length_exponent): short texts for their length, long ones for
     `length_scale` times a power of it, with `length_exponent` 0 for no more than that.
 
-    Words of one row only are left out, but not where a row would be left with nothing: what they
-    say of a class, no other row can confirm.
+    Words that occur in one row only are left out, since no other row can confirm what they say of
+    a class; but not where a row would be left empty.
 
     Parameters
     ----------
@@ -46,16 +47,16 @@ class TermWeights(TransformerMixin, BaseEstimator):
     length_scale : float, default=10.0
         Length from which on texts count for less than their length; inf for never.
     length_exponent : float, default=0.0
-        With what power of its length the weight of a long text grows.
+        The power of its length with which the weight of a long text grows.
     words : int or None, default=None
-        If given, so many words are left: those that tell most of the labels (`telling`).
+        If given, the number of words that are kept: the most informative (`informative_words`).
 
     Attributes
     ----------
     columns_ : ndarray of shape (m,)
-        The columns of the words that are left, in order.
+        The columns of the words that are kept, in order.
     weights_ : ndarray of shape (m,)
-        By which log(1 + count) of each is multiplied.
+        The factor of log(1 + count) of each.
 
     Examples
     --------
@@ -96,7 +97,7 @@ class TermWeights(TransformerMixin, BaseEstimator):
         tags.target_tags.required = self.words is not None
         return tags
 
-    def _check(self, X: Any, reset: bool) -> Any:
+    def _check(self, X: Any, reset: bool) -> sparse.csr_array:
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric")
         X = X if sparse.issparse(X) else sparse.csr_array(X)
         if X.nnz and X.data.min() < 0:
@@ -113,7 +114,7 @@ class TermWeights(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, d)
-            Counts of words, with labels or without.
+            Word counts, labelled or not.
         y : array-like of shape (n,), default=None
             Labels, missing ones as NaN or None; needed with `words`.
 
@@ -128,11 +129,11 @@ class TermWeights(TransformerMixin, BaseEstimator):
         if self.words is not None:
             if y is None:
                 raise ValueError("TermWeights(words=...) needs labels: pass y.")
-            columns = telling(X, encode(y).codes, self.words)
+            columns = informative_words(X, encode(y).codes, self.words)
         else:
             kept = rows > 1
-            has = np.bincount(_row_of(X)[kept[X.indices]], minlength=n)
-            kept[X.indices[(has == 0)[_row_of(X)]]] = True
+            n_kept = np.bincount(_row_of(X)[kept[X.indices]], minlength=n)
+            kept[X.indices[(n_kept == 0)[_row_of(X)]]] = True
             columns = np.flatnonzero(kept)
         columns = columns if len(columns) else np.arange(d)  # no row has a word
         weights = np.zeros(d)
@@ -145,7 +146,7 @@ class TermWeights(TransformerMixin, BaseEstimator):
         return self
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
-        """Return the names of the words that are left.
+        """Return the names of the words that are kept.
 
         Parameters
         ----------
@@ -160,13 +161,13 @@ class TermWeights(TransformerMixin, BaseEstimator):
         names: npt.NDArray[Any] = _check_feature_names_in(self, input_features)
         return names[self.columns_]
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any) -> sparse.csr_array:
         """Return the weights of the words of each row.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, d)
-            Counts of words.
+            Word counts.
 
         Returns
         -------
@@ -190,18 +191,20 @@ class TermWeights(TransformerMixin, BaseEstimator):
         return sparse.csr_array((data, indices, ends.astype(X.indptr.dtype)), shape=shape)
 
 
-def _row_of(X: Any) -> npt.NDArray[np.intp]:
+def _row_of(X: sparse.csr_array) -> npt.NDArray[np.intp]:
     """Return the row of each entry of a CSR array."""
     return np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
 
 
-def telling(X: Any, codes: npt.NDArray[np.intp], n: int) -> npt.NDArray[np.intp]:
-    """Return the n words whose presence tells most of the class, by their mutual information.
+def informative_words(
+    X: sparse.csr_array, codes: npt.NDArray[np.intp], n: int
+) -> npt.NDArray[np.intp]:
+    """Return the n words whose presence has most mutual information with the class.
 
     Parameters
     ----------
     X : CSR array of shape (rows, d)
-        Counts of words.
+        Word counts.
     codes : ndarray of shape (rows,)
         The classes, -1 for none.
     n : int
@@ -215,13 +218,13 @@ def telling(X: Any, codes: npt.NDArray[np.intp], n: int) -> npt.NDArray[np.intp]
     Examples
     --------
     >>> X = sparse.csr_array([[1, 1, 0], [1, 1, 0], [1, 0, 2], [1, 0, 1]])
-    >>> telling(X, np.array([0, 0, 1, 1]), 2)
+    >>> informative_words(X, np.array([0, 0, 1, 1]), 2)
     array([1, 2])
     """
     known = np.flatnonzero(codes >= 0)
     own, classes = X[known], codes[known]
     rows = np.bincount(own.indices, minlength=X.shape[1])
-    for least in (2, 1):  # what one row has tells little: it is not looked at if there is enough
+    for least in (2, 1):  # words of a single row only if there are too few others
         columns = np.flatnonzero(rows >= least)
         if len(columns) >= n:
             break
@@ -231,16 +234,17 @@ def telling(X: Any, codes: npt.NDArray[np.intp], n: int) -> npt.NDArray[np.intp]
     cells = cells[place[own.indices] >= 0]
     present = np.bincount(cells, minlength=len(columns) * K).reshape(-1, K).astype(np.float64)
     size = np.bincount(classes, minlength=K).astype(np.float64)
-    best = np.argsort(-_information(present, size), kind="stable")[:n]
+    best = np.argsort(-_mutual_information(present, size), kind="stable")[:n]
     return np.sort(columns[best])
 
 
-def _information(present: Array, size: Array) -> Array:
-    """Return rows times mutual information, from counts of rows with a word by class, (d, K)."""
+def _mutual_information(present: Array, size: Array) -> Array:
+    """Return n times the mutual information, (d,), from class counts of each word, (d, K)."""
     absent, log_size = size - present, log(size / size.sum())
     log_size[size == 0] = 0.0
-    found = np.zeros(len(present))
-    for seen in (present, absent):
-        total = seen.sum(axis=1)
-        found += (xlogy(seen, seen) - seen * log_size).sum(axis=1) - xlogy(total, total)
-    return found
+    information = np.zeros(len(present))
+    for counts in (present, absent):
+        total = counts.sum(axis=1)
+        terms = (xlogy(counts, counts) - counts * log_size).sum(axis=1)
+        information += terms - xlogy(total, total)
+    return information
