@@ -29,7 +29,7 @@ def load(name):
 @pytest.mark.skipif(kernels.native() is None, reason="the benchmark measures the native kernels")
 def test_benchmarks_run():
     page, lines = load("run").main(scale=0.01, turns=1)
-    assert len(lines) >= 3 + 3 + 1 + 2 + 2 + 8 + 2 + 4 + 1
+    assert len(lines) >= 3 + 1 + 2 + 2 + 8 + 2 + 4 + 1
     assert page.count("\n| ") == len(lines) + 1
     (provenance,) = {line.provenance for line in lines}
     assert f"Measured at {provenance}, numpy" in page

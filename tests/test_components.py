@@ -84,7 +84,7 @@ def test_one_round_is_the_model_of_all_components(rng):
     with pytest.warns(Warning, match="did not converge"):
         plain.fit(WORDS, np.repeat(evidence, 2, axis=1))
     ours = tacit.MultinomialNB(components_per_class=2, max_iter=3, tol=0, random_state=0)
-    ours._split = lambda *_: lambda *_: init
+    ours._component_start = lambda *_: lambda *_: init
     with pytest.warns(Warning, match="did not converge"):
         ours.fit(WORDS, y)
     np.testing.assert_allclose(ours.feature_log_prob_, plain.feature_log_prob_)

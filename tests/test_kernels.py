@@ -185,6 +185,24 @@ def test_indices_out_of_range_do_not_reach_the_kernels():
         tacit.MultinomialNB().fit(X, [0, 1])
 
 
+@pytest.mark.parametrize("cut", ["data", "indices", "indptr"])
+@pytest.mark.parametrize("make", [tacit.MultinomialNB, tacit.BernoulliNB])
+def test_arrays_of_other_lengths_do_not_reach_the_kernels(cut, make):
+    X = sparse.random_array((200, 50), density=0.2, format="csr", random_state=0)
+    X.data = np.ceil(5 * X.data)
+    y = np.arange(200) % 3
+    fitted = make().fit(X, y)
+    setattr(X, cut, getattr(X, cut)[:-5])
+    for work in (
+        lambda: make().fit(X, y),
+        lambda: make().fit(X, np.where(np.arange(200) < 9, y, np.nan)),
+        lambda: fitted.predict(X),
+        lambda: fitted.partial_fit(X, y),
+    ):
+        with pytest.raises(ValueError, match=r"do not fit together|index|indices|data"):
+            work()
+
+
 def test_cores_are_counted_only_where_there_is_much_to_do(monkeypatch):
     asked = []
     monkeypatch.setattr(parallel, "workers", lambda n_jobs: asked.append(n_jobs) or 2)

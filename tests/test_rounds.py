@@ -158,7 +158,7 @@ def test_sparse_rounds(
         expected = model.expect(start, rows)
     error = None
     if rounded and len(rows):
-        own, params = rows.features.values, start.features
+        own, params = rows.features.values.astype(np.float64), start.features
         log_p, constants = params.log_p, start.class_log_prior
         if family is Bernoulli:
             with np.errstate(invalid="ignore"):

@@ -237,7 +237,7 @@ class Bernoulli(Linear):
         """Return the smoothed ratios of counts, C (3), H, W (14)."""
         alpha = np.asarray(self.alpha)
         given = statistics.seen, statistics.given_zeros
-        return Params(statistics.ones, alpha, *given, single=self.single)
+        return self._ready(Params(statistics.ones, alpha, *given, single=self.single))
 
     def log_prior(self, params: Params) -> float:
         """Return the log density of Beta(alpha + 1, alpha + 1) at the params (H, S13)."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from tacit.families.base import Expected, Smoothed
 from tacit.numerics import Array, expected_log
 
 __all__ = ["Linear", "Logs", "Ratios", "Smoothing", "Weights"]
+
+
+R = TypeVar("R", bound="Ratios")
 
 
 class Logs(NamedTuple):
@@ -187,6 +190,12 @@ class Linear(Smoothed):
         if kernels.native() is None or not isinstance(features, SparseRows):
             return self
         return replace(self, single=features.single)
+
+    def _ready(self, params: R) -> R:
+        """Return params with the weights that the rounds of a fit score rows with."""
+        if self.single is not None:
+            params.weights(self.single)
+        return params
 
     def expect(self, params: Ratios, rows: Rows, log_prior: Array, hard: bool) -> Expected | None:
         """Return what the E-step expects of sparse rows: posteriors by rows, sums by columns."""

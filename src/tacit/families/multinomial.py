@@ -153,7 +153,7 @@ class Multinomial(Linear):
     def maximize(self, statistics: Counts) -> Params:
         """Return the smoothed ratios of counts (L, S11)."""
         alpha = np.asarray(self.alpha)
-        return Params(statistics.words, alpha, statistics.totals, single=self.single)
+        return self._ready(Params(statistics.words, alpha, statistics.totals, single=self.single))
 
     def log_prior(self, params: Params) -> float:
         """Return the log density of Dirichlet(alpha + 1) at the params, up to a constant (S13)."""

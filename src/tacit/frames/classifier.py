@@ -132,12 +132,12 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableEstimator):
     ['sport', 'music', 'sport', 'music']
     >>> print(model.explain({"text": "a goal for the violin", "minutes": 50}, "music"))
     music (probability 0.575) rather than sport
-      before              -0.007
+      prior               -0.007
       text goal           -0.779
       text violin         +0.678
       minutes below 70    +0.497
       text the            -0.086
-      together            +0.304
+      total               +0.304
     """
 
     alpha: Any = "auto"

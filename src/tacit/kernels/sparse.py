@@ -13,7 +13,17 @@ __all__ = ["Wanted", "csr_arrays", "has_duplicates", "multiply", "score", "tally
 
 
 def _places(matrix: Any) -> tuple[Any, Any]:
-    """Return where the rows of a CSR matrix begin and the columns of its entries, in one type."""
+    """Return where the rows of a CSR matrix begin and the columns of its entries, in one type.
+
+    Whatever reaches a kernel comes through here: ValueError if the arrays do not belong together.
+    """
+    lengths = len(matrix.indptr) - 1, len(matrix.data)
+    if lengths != (matrix.shape[0], len(matrix.indices)):
+        raise ValueError(
+            f"The arrays of a sparse matrix of {matrix.shape[0]} rows do not fit together: indptr "
+            f"is of {lengths[0]} rows, and there are {lengths[1]} values for "
+            f"{len(matrix.indices)} indices."
+        )
     index = np.result_type(matrix.indptr, matrix.indices)
     return matrix.indptr.astype(index, copy=False), matrix.indices.astype(index, copy=False)
 
@@ -83,6 +93,8 @@ def score(
 def has_duplicates(matrix: Any) -> bool:
     """Return whether a row of a CSR matrix holds a column twice; ValueError if it is malformed.
 
+    It checks the bounds of all indices, once for all kernels after it.
+
     Examples
     --------
     >>> from scipy import sparse
@@ -90,10 +102,10 @@ def has_duplicates(matrix: Any) -> bool:
     True
     """
     module = native()
+    starts, indices = _places(matrix)
     if module is None:
         matrix.check_format(full_check=True)
         return not matrix.has_canonical_format
-    starts, indices = _places(matrix)
     return bool(module.has_duplicates(starts, indices, matrix.shape[1], threads(len(indices))))
 
 

@@ -329,10 +329,10 @@ class TextClassifier(Scores, BaseEstimator):
         >>> model = TextClassifier().fit(texts, ["sport", "sport", "music", "music"] * 5)
         >>> print(model.explain("a late, late goal"))
         sport (probability 1) rather than music
-          before       +0.000
+          prior        +0.000
           text late    +4.967
           text goal    +2.850
-          together     +7.817
+          total        +7.817
         """
         check_is_fitted(self, "pool_")
         log_prior, terms = self._terms(self.vectorizer_.transform([text]))
