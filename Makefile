@@ -40,7 +40,7 @@ build/%/tested: $(SOURCES) $(wildcard src/tacit/*.py src/tacit/*/*.py) $(KERNEL_
 		-Dnanobind_DIR=$$($(BIN)/python -m nanobind --cmake_dir) -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python
 	cmake --build build/$*/native
 	cp build/$*/native/_native*.so build/$*/site/tacit/
-	LD_PRELOAD=$$($(CXX) -print-file-name=$(PRELOAD)) ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=suppressions=$(CURDIR)/tests/tsan.supp \
+	LD_PRELOAD="$$($(CXX) -print-file-name=$(PRELOAD)) $$($(CXX) -print-file-name=libstdc++.so.6)" ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=suppressions=$(CURDIR)/tests/tsan.supp \
 		PYTHONPATH=build/$*/site:$(SITE) $(BIN)/python -S -m pytest -q -n0 -p no:cacheprovider $(KERNEL_TESTS)
 	touch $@
 
