@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pytest
@@ -66,6 +66,8 @@ def arrays(value):
         return [value]
     if isinstance(value, tuple):
         return [array for part in value for array in arrays(part)]
+    if not dataclasses.is_dataclass(value):
+        return []
     parts = [getattr(value, field.name) for field in dataclasses.fields(value)]
     return [array for part in parts if part is not None for array in arrays(part)]
 
@@ -280,7 +282,7 @@ def test_rounds_after_rounds_with_labelled_rows(seed, K, family, alpha, rounded,
         own = model
         if prepared:
             own = dataclasses.replace(model, family=model.family.for_rounds(rows.features))
-        with oracle() if not prepared else contextmanager(lambda: iter([None]))():
+        with nullcontext() if prepared else oracle():
             fixed = count_labelled(own, rows, labels.codes >= 0, labels)
             start = own.start(rows, weights)
             fits.append(em.fit(own, [free], start, fixed=fixed, max_iter=5, tol=0.0))
@@ -395,7 +397,7 @@ def test_rows_in_any_number_of_chunks(name, rounded):
         for a, b in zip(
             arrays(other.statistics.features), arrays(fits[0].statistics.features), strict=True
         ):
-            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-11)
 
 
 @pytest.mark.parametrize("name", CHUNKED)
@@ -404,7 +406,8 @@ def test_the_e_step_is_a_function(name):
     rng = np.random.default_rng(4)
     model, rows, start = chunked_case(name, rng)
     other = model.start(rows, rng.dirichlet(np.ones(3), len(rows)))
-    before = [a.copy() for a in (rows.evidence, rows.weight)]
+    given = [*arrays(rows), *arrays(start)]
+    before = [a.copy() for a in given]
     first = model.expect(start, rows)
     model.expect(other, rows)
     again = model.expect(start, rows.take(np.arange(len(rows))))
@@ -413,7 +416,7 @@ def test_the_e_step_is_a_function(name):
         assert same.log_likelihood == first.log_likelihood
         for a, b in zip(arrays(same.features), arrays(first.features), strict=True):
             np.testing.assert_array_equal(a, b)
-    for a, b in zip(before, (rows.evidence, rows.weight), strict=True):
+    for a, b in zip(before, given, strict=True):
         np.testing.assert_array_equal(a, b)
 
 

@@ -232,8 +232,8 @@ def evaluate(
         "columns": columns_facts(table.columns, data.features),
     }
     best = ("", -1.0)
-    for name, judge in (("supervised", cross_validate_supervised), ("em", cross_validate)):
-        found = judge(model, table, labels, n_folds=folds, seed=seed)
+    for name, validate in (("supervised", cross_validate_supervised), ("em", cross_validate)):
+        found = validate(model, table, labels, n_folds=folds, seed=seed)
         if found is None:
             raise ValueError(
                 f"{input}: every class has one label only: none can be held out. Label more."

@@ -43,4 +43,5 @@ class lazy(Generic[T]):  # noqa: N801 - a decorator, as functools.cached_propert
     def __get__(self, instance: object | None, owner: type) -> lazy[T] | T:
         if instance is None:
             return self
-        return instance.__dict__.setdefault(self.name, self.compute(instance))  # type: ignore[no-any-return]
+        value: T = instance.__dict__.setdefault(self.name, self.compute(instance))
+        return value

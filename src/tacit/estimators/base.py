@@ -12,7 +12,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial, wraps
+from functools import cache, partial, wraps
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -25,11 +25,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from tacit import em, kernels
 from tacit.data.labels import Labels
+from tacit.data.lazy import lazy
 from tacit.data.rows import Rows
 from tacit.data.validation import check_numbers
-from tacit.estimators.callbacks import CallbackSupportMixin
-from tacit.estimators.callbacks import FitCallbacks as Reporter
-from tacit.estimators.checkpoints import CheckpointFile as Keeper
+from tacit.estimators.callbacks import CallbackSupportMixin, FitCallbacks
+from tacit.estimators.checkpoints import CheckpointFile
 from tacit.estimators.docs import SHARED
 from tacit.estimators.prediction import PredictionMixin
 from tacit.families import Family
@@ -46,14 +46,14 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 BLOCK = 1 << 15
 
 
-class Ran(NamedTuple):
+class Runs(NamedTuple):
     """Result of all starts: the best run, each final objective, and how the last ended."""
 
     best: em.Fit[Params, ClassCounts]
     objectives: list[float]
     stopped: bool
     interrupted: bool
-    report: Reporter
+    callbacks: FitCallbacks
 
 
 def fit_context(method: Method) -> Method:
@@ -258,8 +258,8 @@ class EMEstimator(CallbackSupportMixin, PredictionMixin, BaseEstimator, ABC):
         # Callbacks of scikit-learn want parameters after every round, and a warm start has its own.
         merging = previous is None and not getattr(self, "_skl_callbacks", None)
         split = split_rows(model, rows, labels, weight > 0, merging)
-        ran = self._run(split, X, labels, weight, init, previous, data)
-        params, statistics = ran.best.params, split.expand(ran.best.statistics)
+        runs = self._run(split, X, labels, weight, init, previous, data)
+        params, statistics = runs.best.params, split.expand(runs.best.statistics)
         if self._exchangeable():  # S20: the same optimum is reported with the same order
             order = np.argsort(-statistics.classes, kind="stable")
             statistics = model.reorder(statistics, order)
@@ -267,14 +267,14 @@ class EMEstimator(CallbackSupportMixin, PredictionMixin, BaseEstimator, ABC):
             params = model.maximize(statistics)
         self._set(self._attributes(model, params, statistics))
         self._fitted_on: tuple[list[Any], int] = labels.classes.tolist(), X.shape[1]
-        self._tell(ran, float(weight.sum()))
+        self._set_fit_attributes(runs, float(weight.sum()))
         self.__dict__.pop("label_distributions_", None)
         self._known_labels = labels.codes, len(labels.classes)
         if (labels.codes < 0).any():
             self.label_distributions_ = self._distributions(labels, *split.unlabelled(rows, labels))
-        ran.report.end(model, params)
-        self._interrupted = self.__dict__.pop("_cut_short", False) or ran.interrupted
-        if not (ran.best.converged or ran.stopped or ran.interrupted):
+        runs.callbacks.end(model, params)
+        self._interrupted = self.__dict__.pop("_cut_short", False) or runs.interrupted
+        if not (runs.best.converged or runs.stopped or runs.interrupted):
             warnings.warn(
                 f"EM did not converge in {self.max_iter} rounds: raise max_iter or tol.",
                 ConvergenceWarning,
@@ -290,14 +290,14 @@ class EMEstimator(CallbackSupportMixin, PredictionMixin, BaseEstimator, ABC):
         init: Any,
         previous: ClassCounts | None,
         data: dict[str, Any],
-    ) -> Ran:
+    ) -> Runs:
         """Run EM from each start, or go on with what a checkpoint holds."""
         rng, model, chunks = check_random_state(self.random_state), split.model, split.chunks
         drawn = chunks and previous is None and starts.is_random(init, labels, weight)
         n_starts = self._n_starts() if drawn else 1
-        report = Reporter(self, data, n_starts)
-        keeper = Keeper(self, X, labels, weight)
-        saved = keeper.take_up(model, len(labels.classes), split.width(X.shape[1]))
+        callbacks = FitCallbacks(self, data, n_starts)
+        checkpoint = CheckpointFile(self, X, labels, weight)
+        saved = checkpoint.take_up(model, len(labels.classes), split.width(X.shape[1]))
         first, objectives, stopped, interrupted = 1, list[float](), False, False
         best: em.Fit[Params, ClassCounts] | None = None
         if saved is not None:
@@ -313,7 +313,7 @@ class EMEstimator(CallbackSupportMixin, PredictionMixin, BaseEstimator, ABC):
                 else:
                     start = self._begin(split, X, labels, weight, init, rng) if chunks else None
                     start = self._warmed(split, start)
-                watch = report.start(number, model)
+                watch = callbacks.start(number, model)
                 run = em.fit(
                     model,
                     chunks,
@@ -324,7 +324,7 @@ class EMEstimator(CallbackSupportMixin, PredictionMixin, BaseEstimator, ABC):
                     callback=watch.after_round,
                     n_jobs=self.n_jobs,
                     progress=progress,
-                    save=partial(keeper.save, number, rng, objectives, best),
+                    save=partial(checkpoint.save, number, rng, objectives, best),
                 )
             except KeyboardInterrupt:
                 if best is None:  # nothing to keep
@@ -339,8 +339,8 @@ class EMEstimator(CallbackSupportMixin, PredictionMixin, BaseEstimator, ABC):
                 break
         assert best is not None
         if not interrupted:
-            keeper.end()
-        return Ran(best, objectives, stopped, interrupted, report)
+            checkpoint.end()
+        return Runs(best, objectives, stopped, interrupted, callbacks)
 
     def _begin(
         self,
@@ -357,9 +357,9 @@ class EMEstimator(CallbackSupportMixin, PredictionMixin, BaseEstimator, ABC):
         begin = starts.responsibilities(init, X, labels, weight, rng, split.model.hard)
         return self._start(split.model, *split.start(begin, weight))
 
-    def _tell(self, ran: Ran, mass: float) -> None:
+    def _set_fit_attributes(self, runs: Runs, mass: float) -> None:
         """Set trace_, n_iter_, objective_ and the like, for rows of total weight `mass`."""
-        best, self.start_objectives_ = ran.best, np.array(ran.objectives)
+        best, self.start_objectives_ = runs.best, np.array(runs.objectives)
         same = max(10 * self.tol * mass, 1e-9 * abs(best.objective))
         self.n_best_starts_ = int((self.start_objectives_ >= best.objective - same).sum())
         self.trace_ = np.array(best.trace)
@@ -377,7 +377,7 @@ class EMEstimator(CallbackSupportMixin, PredictionMixin, BaseEstimator, ABC):
         """Return whether classes are unnamed, so that their order is ours to choose (S20)."""
         return False
 
-    @cached_property
+    @lazy
     def label_distributions_(self) -> Array:
         """p(y | x) of the training rows; computed on first access if every label is known."""
         if "_known_labels" not in self.__dict__:

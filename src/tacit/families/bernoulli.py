@@ -196,11 +196,9 @@ class Bernoulli(Linear):
         self, features: DenseRows | SparseRows, weights: Any, params: Params | None = None
     ) -> Counts:
         """Sum the weights of ones and of zeros: the numerators of W (20), H, C Fig. 1."""
-        ones, totals = features.sums(weights)
+        ones, totals = self._sums(features, weights)
         classes = column_sums(weights)[:, None]
         if isinstance(features, SparseRows):
-            if self.single is not None:  # laid out as what the rounds add to it
-                ones = by_column(ones).T
             return self._counts(ones, totals, classes)
         X, observed = features.values, features.observed
         if observed is None:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import kernels
+from tacit.data.dense import DenseRows
 from tacit.data.lazy import lazy
 from tacit.data.rows import Rows
 from tacit.data.sparse import SLACK, SparseRows, by_column
@@ -190,6 +191,11 @@ class Linear(Smoothed):
         if kernels.native() is None or not isinstance(features, SparseRows):
             return self
         return replace(self, single=features.single)
+
+    def _sums(self, features: DenseRows | SparseRows, weights: Any) -> tuple[Array, Array]:
+        """Return sums of entries by class, (K, d) and (K,), laid out as those of the rounds."""
+        words, totals = features.sums(weights)
+        return (words if self.single is None else by_column(words).T), totals
 
     def _ready(self, params: R) -> R:
         """Return params with the weights that the rounds of a fit score rows with."""

@@ -12,7 +12,7 @@ from scipy import sparse
 from tacit import kernels
 from tacit.data.dense import DenseRows, dense_rows
 from tacit.data.lazy import lazy
-from tacit.data.sparse import SparseRows, by_column, sparse_rows
+from tacit.data.sparse import SparseRows, sparse_rows
 from tacit.em import Sums
 from tacit.families.base import check_array, check_is, check_shares
 from tacit.families.linear import Linear, Logs, Ratios, Smoothing
@@ -124,9 +124,7 @@ class Multinomial(Linear):
         self, features: DenseRows | SparseRows, weights: Any, params: Params | None = None
     ) -> Counts:
         """Sum words by class (L), with what is expected of missing cells."""
-        words, totals = features.sums(weights)
-        if self.single is not None:  # laid out as what the rounds add to it
-            words = by_column(words).T
+        words, totals = self._sums(features, weights)
         if isinstance(features, DenseRows) and features.observed is not None and params is not None:
             length, share = self._observed(params, features)
             weights = weights.toarray() if sparse.issparse(weights) else weights
