@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from typing import Any
 
@@ -453,3 +454,30 @@ def test_known_labels_are_their_distributions():
     model.fit(X, np.where(y == 1, np.nan, y))
     again = pickle.loads(pickle.dumps(model.fit(X, y)))
     np.testing.assert_array_equal(again.label_distributions_, np.eye(3)[y])
+
+
+@pytest.mark.parametrize("engine", ["native", "numpy"])
+def test_rows_that_the_columns_beside_words_rule_out(monkeypatch, engine):
+    """No labelled row has their category, and nothing is smoothed: labels are left to the prior."""
+    monkeypatch.setenv("TACIT_ENGINE", engine)
+    X = np.array([[3.0, 0, 0], [0, 3, 1], [2, 1, 0], [1, 2, 1], [0, 3, 0], [3, 0, 1], [1, 1, 2]])
+    parts = [("words", MultinomialNB(), [0, 1]), ("kind", tacit.CategoricalNB(alpha=0), [2])]
+    nb = tacit.MixedNB(parts).fit(sparse.csr_array(X), [0, 1, 0, 1, None, None, None])
+    assert np.isfinite(nb.objective_)
+    check_sane(nb, X)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
+def test_a_child_forked_during_a_fit_has_all_threads_of_blas():
+    def threads():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = threads()
+    with one_blas_thread():
+        child = os.fork()
+        if not child:
+            with one_blas_thread():
+                within = threads()
+            os._exit(int(threads() != before or set(within) != {1}))
+        assert os.waitpid(child, 0)[1] == 0
+    assert threads() == before

@@ -1,7 +1,9 @@
 """The loop itself, and the theorems of the notes."""
 
 import itertools
+import pickle
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 import tacit
 from cases import CASES, K, hide
 from hmm import HMM, random_params
-from tacit import em
+from tacit import em, engine, kernels
 from tacit.families import Bernoulli
 from tacit.models.naive_bayes import NaiveBayes
 
@@ -354,6 +356,48 @@ def test_the_loop_returns_params_with_their_statistics():
     assert not found.converged
     here = model.expect(found.params, rows).log_likelihood + model.log_prior(found.params)
     assert found.objective == found.trace[-1] == here
+
+
+class ReadWhenAsked(Sequence):
+    """Chunks that are counted when they are read."""
+
+    def __init__(self, chunks):
+        self.chunks, self.read = chunks, 0
+
+    def __len__(self):
+        return len(self.chunks)
+
+    def __getitem__(self, place):
+        chunk = self.chunks[place]
+        self.read += 1
+        return chunk
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_chunks_are_read_when_there_is_a_thread_for_them(n_jobs):
+    chunks, read = ReadWhenAsked([[i] for i in range(10)]), []
+    done = engine.map_chunks(lambda chunk: (read.append(chunks.read), chunk[0])[1], chunks, n_jobs)
+    for number, found in enumerate(done):
+        assert found == number
+        assert chunks.read <= number + 1 + n_jobs
+    assert len(read) == 10
+
+
+@pytest.mark.parametrize(("n_chunks", "n_jobs", "inside"), [(1, 2, 2), (2, 2, 1), (2, 8, 4)])
+def test_kernels_have_the_threads_that_chunks_leave(n_chunks, n_jobs, inside):
+    found = engine.map_chunks(lambda _: kernels.threads(10**9), range(n_chunks), n_jobs)
+    assert list(found) == [inside] * n_chunks
+
+
+@every_family
+def test_rows_that_were_used_can_be_pickled(case):
+    X, y = case.data(1)
+    model = NaiveBayes(case.family(1.0, 1e-3).bind(X))
+    rows = model.rows(X)
+    start = model.start(rows, np.eye(K)[y])
+    before = model.expect(start, rows)
+    after = model.expect(start, pickle.loads(pickle.dumps(rows)))
+    assert before.log_likelihood == after.log_likelihood
 
 
 def test_tol_bounds_what_is_left():

@@ -538,3 +538,36 @@ def test_numbers_of_parameters():
         bound = family.bind(X)
         params = bound.maximize(bound.count(bound.encode(X), np.ones((4, 2))))
         assert bound.n_parameters(params) == expected
+
+
+@pytest.mark.parametrize("family", [Bernoulli, Multinomial])
+def test_a_family_encodes_no_malformed_matrix(family):
+    X = sparse.csr_matrix(np.ones((3, 3)))
+    X.indices[4] = 50_000_000
+    with pytest.raises(ValueError, match="indices"):
+        NaiveBayes(family()).rows(X)
+
+
+@pytest.mark.parametrize("family", [Bernoulli, Multinomial])
+def test_the_log_prior_is_that_of_the_family_that_is_asked(family):
+    X = sparse.csr_array(np.array([[1.0, 0, 1], [0, 1, 1], [1, 1, 0]]))
+    own, other = family(1.0).bind(X), family(5.0).bind(X)
+    params = own.maximize(own.count(own.encode(X), np.ones((3, 1))))
+    np.testing.assert_allclose(other.log_prior(params), 5.0 * own.log_prior(params), rtol=1e-14)
+
+
+@pytest.mark.parametrize("sparse_first", [False, True])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_batches_may_be_dense_or_sparse(sparse_first, missing):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 2, (40, 5)).astype(float), rng.integers(0, 2, 40)
+    X[:20][rng.random((20, 5)) < missing] = np.nan
+    dense, other = (X[:20], y[:20]), (X[20:], y[20:])
+    together = tacit.BernoulliNB().partial_fit(*dense, classes=[0, 1]).partial_fit(*other)
+    batches = (sparse.csr_array(other[0]), other[1]), dense
+    batches = batches if sparse_first else batches[::-1]
+    apart = tacit.BernoulliNB()
+    for batch in batches:
+        apart.partial_fit(*batch, classes=[0, 1])
+    for name in ("feature_log_prob_", "feature_count_"):
+        np.testing.assert_allclose(getattr(apart, name), getattr(together, name), rtol=1e-12)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+from functools import partial
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, cast, runtime_checkable
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class Sums:
     """A record of sums: two of them are added field by field.
 
     Subclass it as a frozen dataclass. A field is whatever `+` adds: a float, an array, another
-    record, or a tuple of them (added element by element).
+    record, or a tuple of them (added element by element); or None in both.
     """
 
     def __add__(self, other: Self) -> Self:
@@ -53,6 +54,8 @@ class Sums:
 def _add(a: Any, b: Any) -> Any:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return kernels.add(a, b)
+    if a is None and b is None:
+        return None
     return tuple(map(_add, a, b)) if isinstance(a, tuple) else a + b
 
 
@@ -304,7 +307,8 @@ def _e_step(
     if fixed is not None and params is not None:
         log_likelihood = model.log_joint(params, fixed)
         total = model.recentre(fixed, params) if isinstance(model, Centred) else fixed
-    for piece in engine.expect(model, params, chunks, n_jobs):
+    step = partial(model.expect, cast(Params, params))  # None only where there are no chunks
+    for piece in engine.map_chunks(step, chunks, n_jobs):
         total = piece if total is None else total + piece
         log_likelihood += piece.log_likelihood
     assert total is not None

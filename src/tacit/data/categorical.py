@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import kernels
-from tacit.data.lazy import lazy
+from tacit.data.lazy import Record, lazy
 from tacit.numerics import Array
 
 __all__ = ["CategoricalRows"]
 
 
 @dataclass(frozen=True)
-class CategoricalRows:
+class CategoricalRows(Record):
     """Categories of n rows and d columns.
 
     Attributes

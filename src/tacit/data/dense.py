@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tacit import kernels
 from tacit.data.categorical import CategoricalRows
-from tacit.data.lazy import lazy
+from tacit.data.lazy import Record, lazy
 from tacit.numerics import SINGLE_FROM, Array
 
 __all__ = ["CHUNK", "DenseRows", "dense_rows"]
@@ -20,7 +20,7 @@ CHUNK = 1 << 14
 
 
 @dataclass(frozen=True)
-class DenseRows:
+class DenseRows(Record):
     """A dense table of numbers, with the missing cells marked.
 
     Attributes
@@ -92,7 +92,7 @@ class DenseRows:
 
 def dense_rows(X: Any) -> DenseRows:
     """Encode a dense numeric matrix, in which NaN is a missing cell."""
-    X = np.asarray(X, dtype=np.float64)
+    X = np.ascontiguousarray(X, dtype=np.float64)
     missing, single = None if kernels.scan(X).finite else np.isnan(X), X.size >= SINGLE_FROM
     if missing is None or not missing.any():
         return DenseRows(X, None, single)

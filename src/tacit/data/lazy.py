@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar, overload
+from dataclasses import fields
+from typing import Any, Generic, TypeVar, cast, overload
 
-__all__ = ["lazy"]
+__all__ = ["Record", "lazy"]
 
 T = TypeVar("T")
+
+
+class Record:
+    """Base of frozen dataclasses with lazy attributes, which are not pickled with the fields."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        names = [field.name for field in fields(cast(Any, self))]
+        return {name: self.__dict__[name] for name in names}
 
 
 class lazy(Generic[T]):  # noqa: N801 - a decorator, as functools.cached_property

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tacit import kernels
-from tacit.data.lazy import lazy
+from tacit.data.lazy import Record, lazy
 from tacit.numerics import SINGLE_FROM, Array
 
-__all__ = ["SLACK", "SparseRows", "by_column", "sparse_rows"]
+__all__ = ["SLACK", "SparseRows", "by_column", "canonical", "sparse_rows"]
 
 # Kernels read whole vectors: behind a table there is room for one.
 SLACK = 8
@@ -23,7 +23,7 @@ LARGEST_SINGLE = 1 << 16
 
 
 @dataclass(frozen=True)
-class SparseRows:
+class SparseRows(Record):
     """Rows of a CSR matrix without missing cells; all of them, or those given by their numbers.
 
     Attributes
@@ -112,14 +112,21 @@ def _cut(matrix: Any, first: int, last: int) -> Any:
 
 def sparse_rows(X: Any) -> SparseRows:
     """Encode a CSR matrix of numbers without NaN; entries that are zero are left out."""
-    if X.dtype.kind == "b":
-        X = X.astype(np.float64)
+    X = canonical(X.astype(np.float64) if X.dtype.kind == "b" else X)
     found = kernels.scan(X.data)
     if not found.full:
         X = X.copy()
         X.eliminate_zeros()
     small = max(found.most, -found.least) <= LARGEST_SINGLE
     return SparseRows(X, single=small and len(X.data) >= SINGLE_FROM)
+
+
+def canonical(X: Any) -> Any:
+    """Return a CSR matrix with each column at most once in a row; ValueError if it is malformed."""
+    if kernels.has_duplicates(X):  # which checks the indices as well
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def by_column(counts: Array) -> Array:

@@ -10,6 +10,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from tacit import kernels
 from tacit.data.rows import Joined
+from tacit.data.sparse import canonical
 from tacit.numerics import Array
 
 __all__ = ["check_numbers", "check_shape", "check_weight"]
@@ -50,10 +51,7 @@ def check_numbers(X: Any) -> Any:
             raise ValueError("Input X contains infinity. Missing cells are NaN.")
     if X.dtype.kind not in "biuf":
         raise ValueError(f"X has dtype {X.dtype}: expected numbers.")
-    if sparse.issparse(X) and kernels.has_duplicates(X):  # which has checked the indices as well
-        X = X.copy()
-        X.sum_duplicates()
-    return X
+    return canonical(X) if sparse.issparse(X) else X
 
 
 def check_weight(sample_weight: Any, X: Any) -> Array:

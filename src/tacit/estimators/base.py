@@ -63,7 +63,7 @@ def fit_context(method: Method) -> Method:
     def in_threads(self: EMEstimator, X: Any, *args: Any, **kwargs: Any) -> Any:
         blas, before = kernels.one_blas_thread(self._needs_blas(X)), dict(self.__dict__)
         try:
-            with blas, kernels.kernel_threads(self.n_jobs), kernels.scan_once():
+            with blas, kernels.kernel_threads(self.n_jobs):
                 result = method(self, X, *args, **kwargs)
         except BaseException:  # Ctrl-C too: the attributes of an earlier fit are restored
             self.__dict__.clear()
@@ -354,8 +354,7 @@ class EMEstimator(CallbackSupportMixin, PredictionMixin, BaseEstimator, ABC):
         """Return where EM begins: with what labelled rows say, or a start as `init` has it."""
         if split.fixed is not None and starts.is_fixed(init, labels, weight, split.loop):
             return self._first(split.model, split.fixed)
-        begin = starts.responsibilities(init, X, labels, weight, rng, split.model.hard)
-        return self._start(split.model, *split.start(begin, weight))
+        return self._start(split.model, *split.start(init, X, labels, weight, rng))
 
     def _set_fit_attributes(self, runs: Runs, mass: float) -> None:
         """Set trace_, n_iter_, objective_ and the like, for rows of total weight `mass`."""

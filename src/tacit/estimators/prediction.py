@@ -51,7 +51,7 @@ class PredictionMixin:
         check_is_fitted(self)
         model, params = self._model, self._params
         blas = kernels.one_blas_thread(self._needs_blas(X))
-        with blas, kernels.kernel_threads(self.n_jobs), kernels.scan_once():
+        with blas, kernels.kernel_threads(self.n_jobs):
             X = self._check_shape(X, reset=False)
             prior = params.class_log_prior
             found = model.family.look(params.features, X, prior, wanted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -74,18 +74,14 @@ class Family(ABC):
         """Return the family with the constants of the data of another, instead of `bind`."""
         return self
 
-    def around(self, statistics: Any) -> Self:
-        """Return the family that counts more exactly, given the statistics of a first count."""
-        return self
-
     def for_rounds(self, features: Any) -> Self:
         """Return the family whose params are ready for the E-step of these rows."""
         return self
 
     def recentre(self, statistics: Any, centre: Any) -> Any:
-        """Return statistics around the centre of params, or of the statistics they are added to.
+        """Return statistics in the form of those they are added to, or that go with params.
 
-        Most statistics are plain sums, and have none.
+        Sums of squares are around a centre, and both must have the same.
         """
         return statistics
 
@@ -152,9 +148,14 @@ class Family(ABC):
         """Return how many nats rounding can shift log_joint by, where that is not negligible."""
         return 0.0
 
-    @abstractmethod
     def reorder(self, statistics: Any, order: npt.NDArray[np.intp]) -> Any:
-        """Return the statistics with the classes in another order."""
+        """Return the statistics with the classes in another order.
+
+        Each of their arrays has a line for each class, or one for all of them.
+        """
+        arrays = {field.name: getattr(statistics, field.name) for field in fields(statistics)}
+        own = {name: a[order] for name, a in arrays.items() if np.shape(a)[:1] == order.shape}
+        return replace(statistics, **own)
 
     @abstractmethod
     def sample(

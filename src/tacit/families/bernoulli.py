@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from tacit import kernels
 from tacit.data.dense import DenseRows, dense_rows
 from tacit.data.lazy import lazy
 from tacit.data.rows import Rows
-from tacit.data.sparse import SparseRows, by_column, sparse_rows
+from tacit.data.sparse import SparseRows, by_column, canonical, sparse_rows
 from tacit.em import Sums
 from tacit.families.base import Expected, check_array, check_is, check_shares
 from tacit.families.linear import Linear, Logs, Ratios, Smoothing
@@ -54,6 +54,8 @@ class Params(Ratios):
         """The smoothed ratios of counts, C (3), H, W (14); 1/2 where nothing was seen."""
         native, (K, d) = kernels.native(), self.counts.shape
         given = self.given_zeros
+        if given is None and self.seen.shape[1] > 1:
+            given = _rest(self.counts, self.seen)
         if native is None:
             zeros = _rest(self.counts, self.seen) if given is None else given
             totals = self.counts + zeros + 2.0 * self.alpha
@@ -109,16 +111,6 @@ class Counts(Sums):
         """Soft counts of zeros, of shape (K, d)."""
         return _rest(self.ones, self.seen) if self.given_zeros is None else self.given_zeros
 
-    def __add__(self, other: Self) -> Self:
-        given = self.given_zeros is not None or other.given_zeros is not None
-        ones = kernels.add(self.ones, other.ones)
-        return replace(
-            self,
-            ones=ones,
-            seen=self.seen + other.seen,
-            given_zeros=self.zeros + other.zeros if given else None,
-        )
-
 
 @dataclass(frozen=True)
 class Bernoulli(Linear):
@@ -142,6 +134,7 @@ class Bernoulli(Linear):
 
     def encode(self, X: Any) -> DenseRows | SparseRows:
         """Turn values into zeros and ones, keeping NaN as missing."""
+        X = canonical(X) if sparse.issparse(X) else X
         if self.binarize is None:
             X = _check_binary(X)
         elif sparse.issparse(X) and self._keeps_all(X.data):
@@ -231,22 +224,29 @@ class Bernoulli(Linear):
             return None
         return features.bits.keys()
 
+    def recentre(self, statistics: Counts, centre: Params | Counts) -> Counts:
+        """Count zeros, or leave them to be the rest, as the params or the other statistics do."""
+        if (statistics.given_zeros is None) == (centre.given_zeros is None):
+            return statistics
+        zeros = None if centre.given_zeros is None else statistics.zeros
+        return replace(statistics, given_zeros=zeros)
+
     def maximize(self, statistics: Counts) -> Params:
         """Return the smoothed ratios of counts, C (3), H, W (14)."""
         alpha = np.asarray(self.alpha)
         given = statistics.seen, statistics.given_zeros
-        return self._ready(Params(statistics.ones, alpha, *given, single=self.single))
+        return self._with_weights(Params(statistics.ones, alpha, *given))
 
     def log_prior(self, params: Params) -> float:
         """Return the log density of Beta(alpha + 1, alpha + 1) at the params (H, S13)."""
-        density = params.density
+        density = self._density(params)
         if density is not None:
             return density
         return self.smoothing(params.log_p) + self.smoothing(params.log_not)
 
     def log_joint(self, params: Params, statistics: Counts) -> float:
         """Return C (16) without the class prior's part."""
-        weights = params.own_weights
+        weights = params.weights
         if weights is not None and statistics.given_zeros is None:
             seen = expected_log(statistics.seen[:, 0], weights.constants)
             return weights.expected_score(statistics.ones) + seen
@@ -255,15 +255,6 @@ class Bernoulli(Linear):
             return own
         return expected_log(statistics.ones, params.log_p) + expected_log(
             statistics.zeros, params.log_not
-        )
-
-    def reorder(self, statistics: Counts, order: npt.NDArray[np.intp]) -> Counts:
-        """Return the statistics with the classes in another order."""
-        given = statistics.given_zeros
-        return Counts(
-            statistics.ones[order],
-            statistics.seen[order],
-            None if given is None else given[order],
         )
 
     def sample(
@@ -288,10 +279,8 @@ class Bernoulli(Linear):
         if self.binarize is not None and not np.isfinite(self.binarize):
             raise ValueError(f"binarize is {self.binarize}: expected a finite number")
         check_array("ones", statistics.ones, (K, d), least=0.0)
-        if statistics.given_zeros is None:
-            check_array("seen", statistics.seen, (K, 1), least=0.0)
-        else:
-            check_array("seen", statistics.seen, (K, 1), (K, d), least=0.0)
+        check_array("seen", statistics.seen, (K, 1), (K, d), least=0.0)
+        if statistics.given_zeros is not None:
             check_array("given_zeros", statistics.given_zeros, (K, d), least=0.0)
 
     def check_params(self, params: Params) -> None:

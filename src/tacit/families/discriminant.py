@@ -11,7 +11,7 @@ from scipy import sparse
 
 from tacit.data.dense import DenseRows
 from tacit.families.base import check_array, check_is
-from tacit.families.gaussian import EPS, LARGEST, LEAST, Centred, Normal, by_class
+from tacit.families.gaussian import EPS, LARGEST, LEAST, CentredMoments, Normal, by_class
 from tacit.io.records import plain
 from tacit.numerics import Array, ratio
 
@@ -34,10 +34,15 @@ class Params:
 
 
 @dataclass(frozen=True)
-class Moments(Centred):
+class Moments(CentredMoments):
     """Soft counts (K,), sums (K, d) and scatter around the pilot: (K, d, d), tied (1, d, d)."""
 
     scatter: Array
+
+    @property
+    def squared(self) -> Array:
+        """Sums of squares around the pilot, of each class or of all."""
+        return np.diagonal(self.scatter, axis1=1, axis2=2)
 
     def around(self, pilot: Array) -> Self:
         """Return the same moments around another pilot."""
@@ -106,10 +111,11 @@ class Discriminant(Normal):
                 scores[rows, k] = -0.5 * ((whitened**2).sum(axis=1) + constant[own])
         return scores
 
-    def count(self, features: DenseRows, weights: Any, params: Params | None = None) -> Moments:
+    def _count(
+        self, features: DenseRows, weights: Any, pilot: Array, params: Params | None
+    ) -> Moments:
         """Sum weights, values and their products, with what is expected of missing cells."""
-        K, d = weights.shape[1], features.values.shape[1]
-        pilot = np.broadcast_to(self.pilot, (K, d)) if params is None else params.mean
+        K, d = pilot.shape
         weight, sums = np.zeros(K), np.zeros((K, d))
         scatter = np.zeros((1 if self.tied else K, d, d))
 
@@ -175,15 +181,6 @@ class Discriminant(Normal):
         inverse, _ = whiten(params.covariance)
         scatter = np.trace(statistics.scatter, axis1=1, axis2=2)
         return EPS * float((scatter * (inverse**2).sum(axis=(1, 2))).sum())
-
-    def reorder(self, statistics: Moments, order: npt.NDArray[np.intp]) -> Moments:
-        """Return the statistics with the classes in another order."""
-        return Moments(
-            statistics.pilot[order],
-            statistics.weight[order],
-            statistics.sums[order],
-            statistics.scatter if self.tied else statistics.scatter[order],
-        )
 
     def sample(
         self,

@@ -19,7 +19,7 @@ from tacit.families.base import Expected, Family, check_array, check_is, is_labe
 from tacit.io.records import plain
 from tacit.numerics import Array, column_sums, ratio
 
-__all__ = ["RECORDS", "Centred", "Gaussian", "Normal"]
+__all__ = ["RECORDS", "CentredMoments", "Gaussian", "Normal"]
 
 LARGEST = 1e150
 
@@ -49,7 +49,7 @@ class Normal(Family):
     density that predictions use is N(x) itself.
 
     Squares are never summed raw, which cancels, but around the means of the params at hand, or
-    where there are none, around the `pilot`.
+    where there are none, around the means of the classes, found in a pass around the `pilot`.
 
     Attributes
     ----------
@@ -57,8 +57,8 @@ class Normal(Family):
         The noise as a part of the largest variance of all features.
     noise : float, optional
         The noise itself; else set by `bind`.
-    pilot : ndarray of shape (d,) or (K, d)
-        The mean of all rows, set by `bind`, or of each class, set by `around`.
+    pilot : ndarray of shape (d,)
+        The mean of all rows; set by `bind`.
     spread : ndarray of shape (d,)
         The variance of each feature in all rows; set by `bind`.
     """
@@ -92,13 +92,23 @@ class Normal(Family):
         noise = other.noise if self.noise is None else self.noise
         return replace(self, noise=noise, pilot=other.pilot, spread=other.spread)
 
-    def around(self, statistics: Any) -> Self:
-        """Sum around the means of the classes."""
-        return replace(self, pilot=statistics.means())
+    @abstractmethod
+    def _count(
+        self, features: DenseRows, weights: Any, pilot: Array, params: Any
+    ) -> CentredMoments:
+        """Return the statistics of rows around a pilot of shape (K, d)."""
+
+    def count(self, features: DenseRows, weights: Any, params: Any = None) -> Any:
+        """Sum weights, values and squares, with what the params expect of missing cells."""
+        if params is not None:
+            return self._count(features, weights, params.mean, params)
+        shape = weights.shape[1], features.values.shape[1]
+        found = self._count(features, weights, np.broadcast_to(self.pilot, shape), None)
+        return found if found.exact else self._count(features, weights, found.means(), None)
 
     def recentre(self, statistics: Any, centre: Any) -> Any:
         """Return the sums around the means of the params, or the pilot of other statistics."""
-        pilot = centre.pilot if isinstance(centre, Centred) else centre.mean
+        pilot = centre.pilot if isinstance(centre, CentredMoments) else centre.mean
         return statistics if statistics.pilot is pilot else statistics.around(pilot)
 
     def encode(self, X: Any) -> DenseRows:
@@ -127,7 +137,7 @@ class Params:
 
 
 @dataclass(frozen=True)
-class Centred(Sums, ABC):
+class CentredMoments(Sums, ABC):
     """Sums around a pilot. Two can be added if they are around the same, as those of a round are.
 
     `around` makes them so (see `tacit.families.Family.recentre`).
@@ -145,6 +155,20 @@ class Centred(Sums, ABC):
     def around(self, pilot: Array) -> Self:
         """Return the same moments around another pilot."""
 
+    @property
+    @abstractmethod
+    def squared(self) -> Array:
+        """Sums of squares around the pilot, of shape (K, d) or (1, d)."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether the means are so near the pilot that sums of squares lose no digits."""
+        n = self.weight.reshape(len(self.sums), -1)
+        shift = n * ratio(self.sums, n, 0.0) ** 2
+        if len(self.squared) < len(shift):
+            shift = shift.sum(axis=0, keepdims=True)
+        return bool((shift <= NEAR * (self.squared - shift)).all())
+
     def __add__(self, other: Self) -> Self:
         if self.pilot is not other.pilot and not np.array_equal(self.pilot, other.pilot):
             raise ValueError("Sums around different pilots cannot be added: recentre one of them.")
@@ -153,10 +177,15 @@ class Centred(Sums, ABC):
 
 
 @dataclass(frozen=True)
-class Moments(Centred):
+class Moments(CentredMoments):
     """Soft counts of observed cells, sums and squares around the pilot, each of shape (K, d)."""
 
     squares: Array
+
+    @property
+    def squared(self) -> Array:
+        """Sums of squares around the pilot."""
+        return self.squares
 
     def around(self, pilot: Array) -> Self:
         """Return the same moments around another pilot."""
@@ -214,13 +243,6 @@ class Gaussian(Normal):
             return encoded
         return replace(encoded, values=np.clip(encoded.values, *self.fence))
 
-    def around(self, statistics: Moments) -> Self:
-        """Sum around the means of the classes, unless they are near the pilot."""
-        n, squares = statistics.weight, statistics.squares
-        apart = n * ratio(statistics.sums, n, 0.0) ** 2
-        near = bool((apart <= NEAR * (squares - apart)).all())
-        return self if near else super().around(statistics)
-
     def score(self, params: Params, features: DenseRows, fitting: bool = False) -> Array:
         """Return sum_j log N(x_j; mean_j, variance_j) over the observed cells."""
         X, observed, native = features.values, features.observed, kernels.native()
@@ -271,12 +293,10 @@ class Gaussian(Normal):
         weight = np.repeat(classes[:, None], d, axis=1) if seen is None else seen.T
         return Expected(log_likelihood, classes, Moments(params.mean, weight, sums.T, squares.T))
 
-    def count(self, features: DenseRows, weights: Any, params: Params | None = None) -> Moments:
-        """Sum weights, values and squares around the means of the params."""
-        shape = weights.shape[1], features.values.shape[1]
-        pilot = np.broadcast_to(self.pilot, shape) if params is None else params.mean
+    def _count(self, features: DenseRows, weights: Any, pilot: Array, params: Any) -> Moments:
+        """Sum weights, values and squares of the observed cells."""
         if features.observed is None:
-            weight = np.repeat(column_sums(weights)[:, None], shape[1], axis=1)
+            weight = np.repeat(column_sums(weights)[:, None], pilot.shape[1], axis=1)
         else:
             weight = np.asarray(weights.T @ features.observed.astype(np.float64))
         return Moments(pilot, weight, *sum_around(features, weights, pilot))
@@ -324,15 +344,6 @@ class Gaussian(Normal):
     def rounding(self, params: Params, statistics: Moments) -> float:
         """Return the rounding of the sums of squares, in units of the variances."""
         return EPS * float((statistics.squares / params.variance).sum())
-
-    def reorder(self, statistics: Moments, order: npt.NDArray[np.intp]) -> Moments:
-        """Return the statistics with the classes in another order."""
-        return Moments(
-            statistics.pilot[order],
-            statistics.weight[order],
-            statistics.sums[order],
-            statistics.squares[order],
-        )
 
     def sample(
         self,

@@ -64,10 +64,6 @@ class Given(Family):
         """Return the expected evidence."""
         return statistics.evidence
 
-    def reorder(self, statistics: Total, order: npt.NDArray[np.intp]) -> Total:
-        """Return the same: it does not tell the classes apart."""
-        return statistics
-
     def sample(
         self, params: Any, statistics: Any, labels: npt.NDArray[np.intp], rng: np.random.RandomState
     ) -> Array:

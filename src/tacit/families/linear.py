@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from tacit import kernels
 from tacit.data.dense import DenseRows
-from tacit.data.lazy import lazy
 from tacit.data.rows import Rows
 from tacit.data.sparse import SLACK, SparseRows, by_column
 from tacit.families.base import Expected, Smoothed
@@ -107,13 +106,13 @@ class Ratios(ABC):
         Of what is there.
     alpha : ndarray of shape () or (d,)
         What is added to every count.
-    single : bool, optional
-        Which weights rows will be scored with, float32 or float64; None if none will be.
+    weights : Weights, optional
+        What rows are scored with in the rounds of a fit.
     """
 
     counts: Array
     alpha: Array
-    single: bool | None = field(default=None, kw_only=True)
+    weights: Weights | None = field(default=None, kw_only=True, repr=False)
 
     @property
     @abstractmethod
@@ -130,28 +129,14 @@ class Ratios(ABC):
     def smoothing(self) -> Smoothing | None:
         """How the counts become weights for the kernels; None if these cannot take them."""
 
-    def weights(self, single: bool) -> Weights | None:
+    def make_weights(self, single: bool) -> Weights | None:
         """Return the weights for the kernels; None if there are no kernels for them."""
-        if kernels.native() is None:
-            return None
-        return self._single_weights if single else self._double_weights
-
-    @lazy
-    def _single_weights(self) -> Weights | None:
-        return self._weights(np.float32)
-
-    @lazy
-    def _double_weights(self) -> Weights | None:
-        return self._weights(np.float64)
-
-    def _weights(self, dtype: type[np.floating[Any]]) -> Weights | None:
         native, smoothing, (K, d) = kernels.native(), self.smoothing, self.counts.shape
-        if smoothing is None:
+        if native is None or smoothing is None:
             return None
-        assert native is not None
-        table, mean, constants = np.empty(d * K + SLACK, dtype), np.empty(d), np.empty(K)
-        table[d * K :] = 0
-        remainder = np.empty(d * K, np.float32) if dtype is np.float32 else None
+        table = np.zeros(d * K + SLACK, np.float32 if single else np.float64)
+        mean, constants = np.empty(d), np.empty(K)
+        remainder = np.empty(d * K, np.float32) if single else None
         given = self.counts.T, np.atleast_1d(self.alpha), *smoothing
         out = table, remainder, mean, constants
         density, bounded = native.make_weights(*given, *out, kernels.threads(16 * K * d))
@@ -159,14 +144,9 @@ class Ratios(ABC):
         return Weights(*out, density) if bounded else None
 
     @property
-    def own_weights(self) -> Weights | None:
-        """The weights that rows are scored with in the rounds of a fit, if there are any."""
-        return None if self.single is None else self.weights(self.single)
-
-    @property
     def density(self) -> float | None:
         """The log density of the smoothing, where a kernel has come across it."""
-        return self.logs.density if self.own_weights is None else self.own_weights.density
+        return self.logs.density if self.weights is None else self.weights.density
 
 
 @dataclass(frozen=True)
@@ -197,18 +177,22 @@ class Linear(Smoothed):
         words, totals = features.sums(weights)
         return (words if self.single is None else by_column(words).T), totals
 
-    def _ready(self, params: R) -> R:
+    def _with_weights(self, params: R) -> R:
         """Return params with the weights that the rounds of a fit score rows with."""
-        if self.single is not None:
-            params.weights(self.single)
-        return params
+        if self.single is None:
+            return params
+        return replace(params, weights=params.make_weights(self.single))
+
+    def _density(self, params: Ratios) -> float | None:
+        """Return the log density of this family's smoothing, where a kernel has come across it."""
+        return params.density if np.array_equal(params.alpha, self.alpha) else None
 
     def expect(self, params: Ratios, rows: Rows, log_prior: Array, hard: bool) -> Expected | None:
         """Return what the E-step expects of sparse rows: posteriors by rows, sums by columns."""
         features = rows.features
         if not isinstance(features, SparseRows):
             return None
-        weights = params.weights(features.single)
+        weights = params.weights or params.make_weights(features.single)
         if weights is None:
             return None
         constants = weights.constants + log_prior

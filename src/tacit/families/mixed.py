@@ -92,13 +92,6 @@ class Mixed(Family):
         adopted = self._replace([part.family.adopt(old.family) for part, old in pairs])
         return replace(adopted, width=other.width)
 
-    def around(self, statistics: Parts) -> Self:
-        """Let each part count more exactly; the same family if none has to."""
-        pairs = zip(self.parts, statistics.parts, strict=True)
-        families = [part.family.around(own) for part, own in pairs]
-        same = all(new is part.family for new, part in zip(families, self.parts, strict=True))
-        return self if same else self._replace(families)
-
     def for_rounds(self, features: Blocks) -> Self:
         """Let each part make its params ready for its columns."""
         pairs = zip(self.parts, features.parts, strict=True)
@@ -149,7 +142,9 @@ class Mixed(Family):
         if others:
             pieces = [self.parts[i].family.score(params[i], blocks[i], True) for i in others]
             evidence = np.sum(pieces if evidence is None else [*pieces, evidence], axis=0)
-            most = np.maximum(evidence.max(axis=1), np.finfo(np.float64).min)
+            if np.isneginf(evidence).all(axis=1).any():  # rows that they rule out are rare
+                return None
+            most = evidence.max(axis=1)
             evidence -= most[:, None]  # which leaves small numbers, whose float32 is exact enough
         own = replace(rows, features=blocks[lead], evidence=evidence)
         result = self.parts[lead].family.expect(params[lead], own, log_prior, hard)

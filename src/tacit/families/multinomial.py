@@ -151,23 +151,19 @@ class Multinomial(Linear):
     def maximize(self, statistics: Counts) -> Params:
         """Return the smoothed ratios of counts (L, S11)."""
         alpha = np.asarray(self.alpha)
-        return self._ready(Params(statistics.words, alpha, statistics.totals, single=self.single))
+        return self._with_weights(Params(statistics.words, alpha, statistics.totals))
 
     def log_prior(self, params: Params) -> float:
         """Return the log density of Dirichlet(alpha + 1) at the params, up to a constant (S13)."""
-        density = params.density if params.alpha is self.alpha else None
+        density = self._density(params)
         return self.smoothing(params.log_p) if density is None else density
 
     def log_joint(self, params: Params, statistics: Counts) -> float:
         """Return the expected log-likelihood of the words."""
-        if params.own_weights is not None:
-            return params.own_weights.expected_score(statistics.words)
+        if params.weights is not None:
+            return params.weights.expected_score(statistics.words)
         own = params.logs.score if statistics.words is params.counts else None
         return expected_log(statistics.words, params.log_p) if own is None else own
-
-    def reorder(self, statistics: Counts, order: npt.NDArray[np.intp]) -> Counts:
-        """Return the statistics with the classes in another order."""
-        return Counts(statistics.words[order], statistics.totals[order], statistics.rows[order])
 
     def sample(
         self,

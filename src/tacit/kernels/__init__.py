@@ -3,7 +3,7 @@
 TACIT_ENGINE=numpy chooses the oracle. Nothing here knows of rows, labels or models.
 """
 
-from tacit.kernels.dense import Scan, add, distinct, scan, scan_once
+from tacit.kernels.dense import Scan, add, distinct, scan
 from tacit.kernels.parallel import kernel_threads, native, one_blas_thread, threads, workers
 from tacit.kernels.sparse import Wanted, csr_arrays, has_duplicates, multiply, score, tally
 
@@ -19,7 +19,6 @@ __all__ = [
     "native",
     "one_blas_thread",
     "scan",
-    "scan_once",
     "score",
     "tally",
     "threads",

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +9,7 @@ import numpy as np
 from tacit.kernels import parallel
 from tacit.kernels.parallel import native, threads
 
-__all__ = ["KERNEL_TYPES", "Scan", "add", "distinct", "scan", "scan_once"]
+__all__ = ["KERNEL_TYPES", "Scan", "add", "distinct", "scan"]
 
 KERNEL_TYPES = [np.dtype(name) for name in ("float64", "float32", "int64", "int32")]
 
@@ -35,36 +32,6 @@ def scan(values: Any) -> Scan:
     >>> scan(np.array([3.0, 0.0, np.inf]))
     Scan(least=0.0, most=inf, finite=False, full=False)
     """
-    seen = _seen.get()
-    if seen is not None and id(values) in seen:
-        return seen[id(values)][1]
-    found = _scan(values)
-    if seen is not None:
-        seen[id(values)] = values, found
-    return found
-
-
-# What has been scanned in this call, with the arrays, which must not go away.
-_seen: ContextVar[dict[int, tuple[Any, Scan]] | None] = ContextVar("seen", default=None)
-
-
-@contextmanager
-def scan_once() -> Iterator[None]:
-    """Return a context in which an array is scanned only once: nobody writes to it in between.
-
-    Examples
-    --------
-    >>> with scan_once():
-    ...     pass
-    """
-    token = _seen.set({})
-    try:
-        yield
-    finally:
-        _seen.reset(token)
-
-
-def _scan(values: Any) -> Scan:
     module = native()
     flat = values.reshape(-1) if values.flags.c_contiguous else None
     if module is not None and flat is not None and values.dtype in KERNEL_TYPES:

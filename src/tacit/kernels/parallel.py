@@ -50,6 +50,18 @@ class _Blas:
     users = 0
     limit: Any = None
 
+    @classmethod
+    def reset(cls) -> None:
+        """Begin anew in a forked process, where no thread is left that could end a context."""
+        limit = cls.limit if cls.users else None
+        cls.lock, cls.users, cls.limit = threading.Lock(), 0, None
+        if limit is not None:
+            limit.restore_original_limits()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_Blas.reset)
+
 
 @contextmanager
 def one_blas_thread(needed: bool = True) -> Iterator[None]:

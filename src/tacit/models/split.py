@@ -7,6 +7,8 @@ and are added as they are (`fixed` of `tacit.em.fit`).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +19,18 @@ from tacit.data.labels import Labels
 from tacit.data.rows import Rows
 from tacit.families.merged import Merged, merge_words
 from tacit.models.naive_bayes import ClassCounts, NaiveBayes
+from tacit.models.starts import responsibilities
 from tacit.numerics import Array
 
 __all__ = ["Split", "count_labelled", "select", "split_rows"]
+
+
+class Duplicates(NamedTuple):
+    """Kinds of equal rows: the first row of each, which kind each row is, the weight of each."""
+
+    first: npt.NDArray[np.intp]
+    which: npt.NDArray[np.intp]
+    weight: Array
 
 
 @dataclass(frozen=True)
@@ -36,7 +47,7 @@ class Split:
         Which rows the rounds go over.
     distinct : Rows or None
         These rows, duplicates collapsed into weights; None if there are none.
-    which : ndarray, or None
+    duplicates : Duplicates or None
         Which of the distinct rows each is, where some were collapsed.
     fixed : ClassCounts or None
         The statistics of the other rows, whose label and cells are all known.
@@ -46,7 +57,7 @@ class Split:
     rows: Rows
     loop: npt.NDArray[np.bool_]
     distinct: Rows | None
-    which: npt.NDArray[np.intp] | None
+    duplicates: Duplicates | None
     fixed: ClassCounts | None
 
     def expand(self, statistics: ClassCounts) -> ClassCounts:
@@ -65,17 +76,21 @@ class Split:
         """The rows of the loop in chunks."""
         return [] if self.distinct is None else list(self.distinct.chunks())
 
-    def start(self, responsibilities: Array, weight: Array) -> tuple[Rows, Array]:
-        """Return rows to start from, and their responsibilities, given those of all rows.
-
-        Where duplicates were collapsed, a row has the mean of those that it stands for.
-        """
-        if self.distinct is None or self.which is None or not self.loop.all():
-            return self.rows, responsibilities
-        assert self.distinct.weight is not None
-        size = len(self.distinct)
-        sums = [np.bincount(self.which, weight * column, size) for column in responsibilities.T]
-        return self.distinct, np.stack(sums, axis=1) / self.distinct.weight[:, None]
+    def start(
+        self, init: Any, X: Any, labels: Labels, weight: Array, rng: np.random.RandomState
+    ) -> tuple[Rows, Array]:
+        """Return rows to start from, and their responsibilities (see `tacit.models.starts`)."""
+        draw = partial(responsibilities, init, rng=rng, hard=self.model.hard)
+        if self.duplicates is None or not self.loop.all():
+            return self.rows, draw(X, labels, weight)
+        first, which, total = self.duplicates
+        assert self.distinct is not None
+        if isinstance(init, str):
+            return self.distinct, draw(X[first], labels.of(first), total)
+        # A row has the mean of those that it stands for.
+        begin = draw(X, labels, weight)
+        sums = [np.bincount(which, weight * column, len(first)) for column in begin.T]
+        return self.distinct, np.stack(sums, axis=1) / total[:, None]
 
     def unlabelled(self, rows: Rows, labels: Labels) -> tuple[Rows, npt.NDArray[np.intp] | None]:
         """Return the rows without a label, and which of them each is if duplicates are collapsed.
@@ -84,9 +99,9 @@ class Split:
         has no weight. `rows` are all rows of the data.
         """
         unlabelled = labels.codes < 0
-        if self.distinct is None or self.which is None or (self.loop != unlabelled).any():
+        if self.distinct is None or not self.duplicates or (self.loop != unlabelled).any():
             return select(Rows(rows.features), unlabelled, labels), None
-        return self.distinct, self.which
+        return self.distinct, self.duplicates.which
 
 
 def split_rows(
@@ -97,15 +112,15 @@ def split_rows(
     If `merging`, words that no round can tell apart may be merged.
     """
     known = (labels.codes >= 0) & model.family.complete(rows.features) & used
-    loop, distinct, which = ~known & used, None, None
+    loop, distinct, duplicates = ~known & used, None, None
     if loop.any():
         merged = merge_words(model.family, rows.features) if merging else None
         family, features = (model.family, rows.features) if merged is None else merged
         model = replace(model, family=family.for_rounds(features))
         rows = replace(rows, features=features)
-        distinct, which = collapse(model, select(rows, loop, labels))
+        distinct, duplicates = collapse(model, select(rows, loop, labels))
     fixed = count_labelled(model, rows, known, labels) if known.any() else None
-    return Split(model, rows, loop, distinct, which, fixed)
+    return Split(model, rows, loop, distinct, duplicates, fixed)
 
 
 def select(rows: Rows, mask: npt.NDArray[np.bool_], labels: Labels) -> Rows:
@@ -116,18 +131,15 @@ def select(rows: Rows, mask: npt.NDArray[np.bool_], labels: Labels) -> Rows:
     return Rows(chosen.features, labels.log_evidence()[mask], chosen.weight)
 
 
-def collapse(model: NaiveBayes, rows: Rows) -> tuple[Rows, npt.NDArray[np.intp] | None]:
-    """Return distinct rows with the weight of all their duplicates, if many rows are duplicates.
-
-    Also returns which of the distinct rows each row is; None if nothing was collapsed.
-    """
+def collapse(model: NaiveBayes, rows: Rows) -> tuple[Rows, Duplicates | None]:
+    """Return distinct rows with the weight of all their duplicates, if many rows are duplicates."""
     keys = model.family.keys(rows.features) if rows.evidence is None else None
     found = None if keys is None else kernels.distinct(keys)
     if found is None:
         return rows, None
     first, which = found
     weight = np.bincount(which, rows.weight, len(first)).astype(np.float64)
-    return Rows(rows.features.take(first), None, weight), which
+    return Rows(rows.features.take(first), None, weight), Duplicates(first, which, weight)
 
 
 def count_labelled(
@@ -139,7 +151,4 @@ def count_labelled(
     weight = np.ones(len(codes)) if chosen.weight is None else chosen.weight
     places = codes, np.arange(len(codes) + 1)
     one_hot = sparse.csr_array((weight, *places), (len(codes), len(labels.classes)))
-    rows = Rows(chosen.features)
-    counts = model.count(rows, one_hot)
-    exact = model.family.around(counts.features)
-    return counts if exact is model.family else replace(model, family=exact).count(rows, one_hot)
+    return model.count(Rows(chosen.features), one_hot)
