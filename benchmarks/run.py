@@ -92,7 +92,7 @@ def text_model(X: Any, K: int) -> tuple[NaiveBayes, Any]:
     """Return a multinomial model of rows, and params to start from."""
     model = NaiveBayes(Multinomial(1.0).bind(X))
     rows = model.rows(X)
-    model = replace(model, family=model.family.for_rounds(rows.features))
+    model = replace(model, family=model.family.for_em(rows.features))
     start = model.start(rows, np.random.default_rng(1).dirichlet(np.ones(K), X.shape[0]))
     return model, start
 

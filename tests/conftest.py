@@ -23,7 +23,7 @@ def told_of_figures(stats: dict[str, list[Any]]) -> str | None:
     the reports of all workers.
     """
     passed, failed, errors, skipped = (
-        [report for report in stats.get(outcome, ()) if "published" in report.keywords]
+        [one for one in stats.get(outcome, ()) if "published" in getattr(one, "keywords", ())]
         for outcome in ("passed", "failed", "error", "skipped")
     )
     if not (passed or failed or errors or skipped):

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import tacit
 from modelfiles import GOLDEN
-from tacit.estimators.components import joined
+from tacit.estimators.components import sum_components
 from tacit.frames import candidates
 
 PLACE = np.repeat([0, 1, 2], 60)
@@ -90,7 +90,7 @@ def test_one_round_is_the_model_of_all_components(rng):
     np.testing.assert_allclose(ours.feature_log_prob_, plain.feature_log_prob_)
     np.testing.assert_allclose(ours.trace_, plain.trace_)
     np.testing.assert_allclose(
-        ours.predict_proba(WORDS), joined(plain.predict_proba(WORDS), 2, "posterior")
+        ours.predict_proba(WORDS), sum_components(plain.predict_proba(WORDS), 2, "posterior")
     )
 
 
@@ -208,7 +208,7 @@ def test_dependent_columns_of_a_table(tmp_path):
     with pytest.raises(ValueError, match="components_per_class=1"):
         model.partial_fit(table, y)
     batches = tacit.TableClassifier(random_state=0).partial_fit(table, y, classes=["other", "same"])
-    assert batches._parts == 1
+    assert batches._n_components == 1
 
 
 @pytest.mark.parametrize("texts", [False, True])
@@ -290,7 +290,7 @@ def test_ctrl_c_before_the_rounds_leaves_the_model(monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tacit.TableClassifier, "_whole", stop)
+    monkeypatch.setattr(tacit.TableClassifier, "_single_component", stop)
     with pytest.raises(KeyboardInterrupt):
         model.set_params(components_per_class=3, unlabeled_weight=1.0).fit(table, y)
     monkeypatch.undo()

@@ -249,7 +249,7 @@ def test_logarithms_of_counts(lines, classes):
         kernels.by_column(counts, p, threads)
         np.testing.assert_array_equal(p, ones)
         totals = log((ones + by_line).sum(axis=0))
-        found = kernels.log_shares(counts, alpha, totals, p, threads)
+        found = kernels.log_probabilities(counts, alpha, totals, p, threads)
         shares = ratio(ones + by_line, np.exp(totals), 1.0 / max(lines, 1))
         np.testing.assert_allclose(p, log(shares), rtol=1e-12, atol=1e-12)
         smoothing = np.broadcast_to(by_line, p.shape)

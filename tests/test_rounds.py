@@ -281,7 +281,7 @@ def test_rounds_after_rounds_with_labelled_rows(seed, K, family, alpha, rounded,
     for prepared in (True, False):  # by the kernels, and by NumPy
         own = model
         if prepared:
-            own = dataclasses.replace(model, family=model.family.for_rounds(rows.features))
+            own = dataclasses.replace(model, family=model.family.for_em(rows.features))
         with nullcontext() if prepared else oracle():
             fixed = count_labelled(own, rows, labels.codes >= 0, labels)
             start = own.start(rows, weights)
@@ -365,7 +365,7 @@ def chunked_case(name, rng):
     }[name]
     model = NaiveBayes(family.bind(X))
     rows = Rows(model.family.encode(X), *known(rng, n, K, True, True))
-    model = dataclasses.replace(model, family=model.family.for_rounds(rows.features))
+    model = dataclasses.replace(model, family=model.family.for_em(rows.features))
     return model, rows, model.start(rows, rng.dirichlet(np.ones(K), n))
 
 

@@ -108,7 +108,7 @@ def test_prior_shift_of_tempered_tables(monkeypatch):
         return np.exp(model.adapt_prior(X).class_log_prior_)
 
     np.testing.assert_allclose(prior(), [0.8, 0.2], atol=0.05)
-    monkeypatch.setattr(tacit.TableClassifier, "_shares_behind", lambda self, prior: prior)
+    monkeypatch.setattr(tacit.TableClassifier, "_prior_of_posteriors", lambda self, prior: prior)
     assert prior()[0] < 0.6
 
 

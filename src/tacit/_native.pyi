@@ -63,7 +63,7 @@ class SparseRows:
         threads: int,
     ) -> float: ...
 
-class Codes:
+class CategoricalRows:
     def __init__(
         self, codes: npt.NDArray[np.int32], starts: npt.NDArray[np.int64], threads: int
     ) -> None: ...
@@ -109,11 +109,11 @@ class Counter:
 def distinct(
     rows: npt.NDArray[np.uint8],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None: ...
-def column_tops(X: Numbers, tops: npt.NDArray[np.int64], threads: int) -> int: ...
-def shift_codes(
+def largest_categories(X: Numbers, tops: npt.NDArray[np.int64], threads: int) -> int: ...
+def offset_categories(
     X: Numbers, starts: npt.NDArray[np.int64], codes: npt.NDArray[np.int32], threads: int
 ) -> bool: ...
-def tally_codes(
+def count_labelled_categories(
     codes: npt.NDArray[np.int32],
     labels: npt.NDArray[np.int64],
     weights: Floats,
@@ -131,7 +131,7 @@ def moments(
     squares: Floats,
     threads: int,
 ) -> None: ...
-def score_numbers(
+def score_gaussian(
     X: Floats,
     observed: npt.NDArray[np.bool_] | None,
     mean: Floats,
@@ -140,7 +140,7 @@ def score_numbers(
     scores: Floats,
     threads: int,
 ) -> None: ...
-def expect_numbers(
+def expect_gaussian(
     X: Floats,
     observed: npt.NDArray[np.bool_] | None,
     mean: Floats,
@@ -184,7 +184,7 @@ def tally(
     threads: int,
 ) -> None: ...
 def add(a: Floats, b: Floats, out: Floats, threads: int) -> None: ...
-def log_shares(
+def log_probabilities(
     counts: Floats, alpha: Floats, log_totals: Floats, log_p: Floats, threads: int
 ) -> tuple[float, float]: ...
 def log_odds(

@@ -130,7 +130,7 @@ class AscentError(RuntimeError):
 
 
 class Round(NamedTuple):
-    """What a callback is told after each round: its number (from 1) and what came of it."""
+    """What a callback is given after each round: its number, from 1, and the results so far."""
 
     number: int
     objective: float
@@ -140,7 +140,7 @@ class Round(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Progress(Generic[S]):
-    """Where a run of the loop can be taken up, which is after any round.
+    """State from which `fit` resumes a run, after any round.
 
     Attributes
     ----------

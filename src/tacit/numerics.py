@@ -14,19 +14,25 @@ from tacit import kernels
 __all__ = [
     "SINGLE_FROM",
     "Array",
+    "Index",
+    "Matrix",
     "column_sums",
+    "component_mean",
     "dot",
     "expected_log",
     "log",
     "log_normalize",
-    "log_of_parts",
-    "mean_of_parts",
+    "mixture_log_constant",
     "normalize",
     "ratio",
     "times",
 ]
 
 Array: TypeAlias = npt.NDArray[np.float64]
+# A dense array or a CSR matrix of numbers. (SciPy has no types.)
+Matrix: TypeAlias = Any
+# Which rows: a slice, indices or a mask.
+Index: TypeAlias = slice | npt.NDArray[np.intp] | npt.NDArray[np.bool_]
 
 # Entries of the data from which on kernels score rows in float32, which takes half of the time.
 # Scores and posteriors are then right to about 1e-7, far below what so much data can tell; the
@@ -61,7 +67,7 @@ def ratio(counts: Array, totals: Array, fallback: npt.ArrayLike) -> Array:
     return np.divide(counts, totals, out=result, where=np.broadcast_to(totals, shape) > 0)
 
 
-def dot(X: Any, log_p: Array) -> Array:
+def dot(X: Matrix, log_p: Array) -> Array:
     """Return X @ log_p.T where X >= 0 and 0 · -inf = 0 (S10): a count of zero asks nothing.
 
     A sparse X stores no zeros.
@@ -81,7 +87,7 @@ def dot(X: Any, log_p: Array) -> Array:
     return result
 
 
-def times(X: Any, table: Array) -> Array:
+def times(X: Matrix, table: Array) -> Array:
     """Return X @ table, for X dense or CSR.
 
     Examples
@@ -92,7 +98,7 @@ def times(X: Any, table: Array) -> Array:
     return np.asarray(kernels.multiply(X, table) if sparse.issparse(X) else X @ table)
 
 
-def column_sums(weights: Any) -> Array:
+def column_sums(weights: Matrix) -> Array:
     """Return the sum of each column, dense or CSR.
 
     Examples
@@ -172,14 +178,14 @@ def log_normalize(log_joint: Array) -> tuple[Array, Array]:
     return log_joint - np.where(np.isneginf(log_p), 0.0, log_p)[:, None], log_p
 
 
-def mean_of_parts(logs: Array, within: Array) -> Array:
+def component_mean(logs: Array, within: Array) -> Array:
     """Return means over the components of each class, of `logs` of shape (..., K M).
 
     `within` is p(component | class), of shape (K, M), and 0 · -inf = 0.
 
     Examples
     --------
-    >>> mean_of_parts(np.array([-1.0, -3.0, -2.0, -np.inf]), np.array([[0.5, 0.5], [1.0, 0.0]]))
+    >>> component_mean(np.array([-1.0, -3.0, -2.0, -np.inf]), np.array([[0.5, 0.5], [1.0, 0.0]]))
     array([-2., -2.])
     """
     each = logs.reshape(*logs.shape[:-1], *within.shape)
@@ -187,15 +193,15 @@ def mean_of_parts(logs: Array, within: Array) -> Array:
     return np.asarray(parts.sum(axis=-1))
 
 
-def log_of_parts(log_prior: Array, within: Array) -> Array:
-    """Return what is said of each class before a row is seen, so that what its cells say adds up.
+def mixture_log_constant(log_prior: Array, within: Array) -> Array:
+    """Return the expected log prior of each class's components plus the entropy of `within`.
 
-    log sum_m p_m is the mean of log p_m by w = p / sum p, and the entropy of w. So the log p of a
-    class is the sum of such means: of the cells, and this one, of the prior, with the entropy.
+    log sum_m p_m is the mean of log p_m under w = p / sum p, plus the entropy of w. So log p of a
+    class is a sum of such means over the cells, plus this constant.
 
     Examples
     --------
-    >>> log_of_parts(np.log([0.2, 0.2, 0.6, 1e-300]), np.array([[0.5, 0.5], [1.0, 0.0]]))
+    >>> mixture_log_constant(np.log([0.2, 0.2, 0.6, 1e-300]), np.array([[0.5, 0.5], [1.0, 0.0]]))
     array([-0.91629073, -0.51082562])
     """
-    return np.asarray(mean_of_parts(log_prior, within) + entr(within).sum(axis=1))
+    return np.asarray(component_mean(log_prior, within) + entr(within).sum(axis=1))

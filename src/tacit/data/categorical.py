@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tacit import kernels
 from tacit.data.lazy import Record, lazy
-from tacit.numerics import Array
+from tacit.numerics import Array, Index
 
 __all__ = ["CategoricalRows"]
 
@@ -36,7 +36,7 @@ class CategoricalRows(Record):
     def __len__(self) -> int:
         return len(self.values)
 
-    def take(self, rows: Any) -> CategoricalRows:
+    def take(self, rows: Index) -> CategoricalRows:
         """Return these rows."""
         return CategoricalRows(self.values[rows], self.starts, self.single)
 
@@ -50,7 +50,7 @@ class CategoricalRows(Record):
         """The rows as the kernels take them: several columns in one code."""
         native = kernels.native()
         assert native is not None
-        return native.Codes(self.values, self.starts, kernels.threads(self.values.size))
+        return native.CategoricalRows(self.values, self.starts, kernels.threads(self.values.size))
 
     def expect(
         self, log_p: Array, rows: Any, log_prior: Array, hard: bool

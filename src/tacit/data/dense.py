@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +10,7 @@ import numpy.typing as npt
 from tacit import kernels
 from tacit.data.categorical import CategoricalRows
 from tacit.data.lazy import Record, lazy
-from tacit.numerics import SINGLE_FROM, Array
+from tacit.numerics import SINGLE_FROM, Array, Index, Matrix
 
 __all__ = ["CHUNK", "DenseRows", "dense_rows"]
 
@@ -41,7 +40,7 @@ class DenseRows(Record):
     def __len__(self) -> int:
         return int(self.values.shape[0])
 
-    def take(self, rows: Any) -> DenseRows:
+    def take(self, rows: Index) -> DenseRows:
         """Return these rows."""
         observed = None if self.observed is None else self.observed[rows]
         complete = observed is None or observed.all()
@@ -51,7 +50,7 @@ class DenseRows(Record):
         """Return the cells times a factor."""
         return DenseRows(self.values * factor, self.observed, self.single)
 
-    def sums(self, weights: Any) -> tuple[Array, Array]:
+    def sums(self, weights: Matrix) -> tuple[Array, Array]:
         """Return weights.T @ values, of shape (K, d), for weights dense or CSR of shape (n, K).
 
         And what it sums up to, of shape (K,).
@@ -90,7 +89,7 @@ class DenseRows(Record):
         return list(zip(masks, np.split(order, np.cumsum(sizes)[:-1]), strict=True))
 
 
-def dense_rows(X: Any) -> DenseRows:
+def dense_rows(X: Matrix) -> DenseRows:
     """Encode a dense numeric matrix, in which NaN is a missing cell."""
     X = np.ascontiguousarray(X, dtype=np.float64)
     missing, single = None if kernels.scan(X).finite else np.isnan(X), X.size >= SINGLE_FROM

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sklearn.exceptions import DataConversionWarning
 
 from tacit.data.missing import is_na
-from tacit.numerics import Array, log
+from tacit.numerics import Array, Index, log
 
 __all__ = ["Labels", "all_classes", "encode", "given_labels", "is_missing"]
 
@@ -49,7 +49,7 @@ class Labels:
         """What `encode` takes for them, classes being numbers: codes, or evidence."""
         return self.codes if self.evidence is None else np.exp(self.evidence)
 
-    def of(self, rows: Any) -> Labels:
+    def of(self, rows: Index) -> Labels:
         """Return those of some rows."""
         evidence = None if self.evidence is None else self.evidence[rows]
         return Labels(self.classes, self.codes[rows], evidence)
@@ -89,7 +89,7 @@ def encode(y: Any, classes: Any = None, missing_label: Any = None) -> Labels:
         if not len(given):
             raise ValueError(
                 "Every label is missing. Label some rows, or name the classes with classes=...; to "
-                "find groups without labels, use a mixture such as tacit.MultinomialMixture."
+                "find clusters without labels, use a mixture such as tacit.MultinomialMixture."
             )
         known_classes = _distinct(given)
         _check_names(known_classes)

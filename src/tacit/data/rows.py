@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self, cast
+from typing import Protocol, Self, cast
 
 import numpy as np
 
 from tacit.data.dense import CHUNK, DenseRows
 from tacit.data.sparse import SparseRows
-from tacit.numerics import Array
+from tacit.numerics import Array, Index, Matrix
 
 __all__ = ["Blocks", "Features", "Joined", "Rows", "in_parts"]
 
@@ -20,7 +20,7 @@ class Features(Protocol):
 
     def __len__(self) -> int: ...
 
-    def take(self, rows: Any, /) -> Self:
+    def take(self, rows: Index, /) -> Self:
         """Return these rows, given by a slice or an array of indices."""
 
     @property
@@ -32,14 +32,14 @@ class Features(Protocol):
 class Joined:
     """Matrices side by side, dense or CSR, that stand for one; each keeps its missing cells."""
 
-    blocks: tuple[Any, ...]
+    blocks: tuple[Matrix, ...]
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of all."""
         return self.blocks[0].shape[0], sum(block.shape[1] for block in self.blocks)
 
-    def __getitem__(self, rows: Any) -> Joined:
+    def __getitem__(self, rows: Index) -> Joined:
         return Joined(tuple(block[rows] for block in self.blocks))
 
 
@@ -52,7 +52,7 @@ class Blocks:
     def __len__(self) -> int:
         return len(self.parts[0])
 
-    def take(self, rows: Any) -> Blocks:
+    def take(self, rows: Index) -> Blocks:
         """Return these rows."""
         return Blocks(tuple(part.take(rows) for part in self.parts))
 
@@ -87,7 +87,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.features)
 
-    def take(self, rows: Any) -> Rows:
+    def take(self, rows: Index) -> Rows:
         """Return these rows."""
         return Rows(
             self.features.take(rows),

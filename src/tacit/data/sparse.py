@@ -11,7 +11,7 @@ from scipy import sparse
 
 from tacit import kernels
 from tacit.data.lazy import Record, lazy
-from tacit.numerics import SINGLE_FROM, Array
+from tacit.numerics import SINGLE_FROM, Array, Index, Matrix
 
 __all__ = ["SLACK", "SparseRows", "by_column", "canonical", "sparse_rows"]
 
@@ -36,7 +36,7 @@ class SparseRows(Record):
         Whether scores are float32. It is a matter of all rows, not of the chunk they are in.
     """
 
-    matrix: Any
+    matrix: Matrix
     rows: npt.NDArray[np.intp] | None = None
     single: bool = False
 
@@ -48,7 +48,7 @@ class SparseRows(Record):
         """The number of columns."""
         return int(self.matrix.shape[1])
 
-    def take(self, rows: Any) -> SparseRows:
+    def take(self, rows: Index) -> SparseRows:
         """Return these rows; nothing is copied."""
         own = np.arange(self.matrix.shape[0]) if self.rows is None else self.rows
         return SparseRows(self.matrix, own[rows], self.single)
@@ -83,7 +83,7 @@ class SparseRows(Record):
         """The sum of each column."""
         return np.asarray(self.sums(np.ones((len(self), 1)))[0][0])
 
-    def sums(self, weights: Any) -> tuple[Array, Array]:
+    def sums(self, weights: Matrix) -> tuple[Array, Array]:
         """Return weights.T @ values, of shape (K, d), for weights dense or CSR of shape (n, K).
 
         And what it sums up to, of shape (K,).
@@ -102,7 +102,7 @@ class SparseRows(Record):
         return out.T, totals
 
 
-def _cut(matrix: Any, first: int, last: int) -> Any:
+def _cut(matrix: Matrix, first: int, last: int) -> Any:
     """Return the rows [first, last) of a CSR matrix; nothing but where they begin is copied."""
     starts = matrix.indptr[first : last + 1]
     part = slice(starts[0], starts[-1])
@@ -110,7 +110,7 @@ def _cut(matrix: Any, first: int, last: int) -> Any:
     return type(matrix)(pieces, shape=(last - first, matrix.shape[1]), copy=False)
 
 
-def sparse_rows(X: Any) -> SparseRows:
+def sparse_rows(X: Matrix) -> SparseRows:
     """Encode a CSR matrix of numbers without NaN; entries that are zero are left out."""
     X = canonical(X.astype(np.float64) if X.dtype.kind == "b" else X)
     found = kernels.scan(X.data)
@@ -121,7 +121,7 @@ def sparse_rows(X: Any) -> SparseRows:
     return SparseRows(X, single=small and len(X.data) >= SINGLE_FROM)
 
 
-def canonical(X: Any) -> Any:
+def canonical(X: Matrix) -> Any:
     """Return a CSR matrix with each column at most once in a row; ValueError if it is malformed."""
     if kernels.has_duplicates(X):  # which checks the indices as well
         X = X.copy()

@@ -216,7 +216,7 @@ class EMEstimator(CallbackSupportMixin, PredictionMixin, BaseEstimator, ABC):
         """Return the supervised estimate, from statistics of labelled rows: a start for EM."""
         return model.maximize(known)
 
-    def _warmed(self, split: Split, start: Params | None) -> Params | None:
+    def _annealed(self, split: Split, start: Params | None) -> Params | None:
         """Return the start after preliminary rounds, if any (see `MultinomialNB.tempering`)."""
         return start
 
@@ -312,7 +312,7 @@ class EMEstimator(CallbackSupportMixin, PredictionMixin, BaseEstimator, ABC):
                     start = model.maximize(previous) if chunks else None
                 else:
                     start = self._begin(split, X, labels, weight, init, rng) if chunks else None
-                    start = self._warmed(split, start)
+                    start = self._annealed(split, start)
                 watch = callbacks.start(number, model)
                 run = em.fit(
                     model,
@@ -352,7 +352,7 @@ class EMEstimator(CallbackSupportMixin, PredictionMixin, BaseEstimator, ABC):
         rng: np.random.RandomState,
     ) -> Params:
         """Return where EM begins: with what labelled rows say, or a start as `init` has it."""
-        if split.fixed is not None and starts.is_fixed(init, labels, weight, split.loop):
+        if split.fixed is not None and starts.from_labels_alone(init, labels, weight, split.loop):
             return self._first(split.model, split.fixed)
         return self._start(split.model, *split.start(init, X, labels, weight, rng))
 

@@ -29,7 +29,7 @@ from tacit.selection.candidates import Stacked, evaluate_candidate
 from tacit.selection.cross_validation import UnlabeledHelp, detached_clone
 from tacit.selection.stacking import estimate_class_prior
 
-__all__ = ["Classifier", "DiscreteClassifier", "NormalClassifier", "Scores"]
+__all__ = ["Classifier", "DiscreteClassifier", "LabelScores", "NormalClassifier"]
 
 # Candidate weights of unlabelled rows for unlabeled_weight="auto".
 WEIGHTS = (0.0, 0.1, 1.0)
@@ -41,7 +41,7 @@ FIT_ONLY = [
 ]
 
 
-class Scores(ClassifierMixin):
+class LabelScores(ClassifierMixin):
     """Adds `score`, the accuracy on the rows that have a label."""
 
     missing_label: Any
@@ -78,7 +78,7 @@ class Scores(ClassifierMixin):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Classifier(Scores, EMEstimator):
+class Classifier(LabelScores, EMEstimator):
     """Base of the classifiers: fits to labels of which some may be missing."""
 
     classes: Any = None
@@ -140,12 +140,14 @@ class Classifier(Scores, EMEstimator):
         labels = encode(y, classes, self.missing_label)
         check_consistent_length(X, labels.codes)
         weight = check_weight(sample_weight, X)
-        X, unlabeled = self._settled(X, labels, weight, reset)
+        X, unlabeled = self._weigh_unlabelled(X, labels, weight, reset)
         if unlabeled != 1.0:
             weight = np.where(labels.unknown, weight * unlabeled, weight)
         return X, labels, weight
 
-    def _settled(self, X: Any, labels: Labels, weight: Array, first: bool) -> tuple[Any, float]:
+    def _weigh_unlabelled(
+        self, X: Any, labels: Labels, weight: Array, first: bool
+    ) -> tuple[Any, float]:
         """Return the rows as the model takes them, and the weight of an unlabelled row."""
         if self.unlabeled_weight != "auto":
             return X, float(self.unlabeled_weight)
@@ -203,14 +205,14 @@ class Classifier(Scores, EMEstimator):
         self._named_classes = labels.classes if self.classes is None else self.classes
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         data = {"X": X, "y": y, "metadata": metadata}
-        parts, prior, init = self._spread(checked, labels, weight, prior)
+        parts, prior, init = self._expand_components(checked, labels, weight, prior)
         self._fit_em(checked, parts, weight, prior, data, init)
         known = labels.codes >= 0
         best = labels.codes if known.all() else self.label_distributions_.argmax(axis=1)
         self.transduction_ = self.classes_[best]
         return self
 
-    def _spread(
+    def _expand_components(
         self, X: Any, labels: Labels, weight: Array, prior: Array | None
     ) -> tuple[Labels, Array | None, Any]:
         """Return labels, class prior and start for EM; components expand them."""
@@ -315,7 +317,7 @@ class Classifier(Scores, EMEstimator):
         -------
         ndarray of shape (n, K)
         """
-        return self._look(X, "log_posterior")[0]
+        return self._predict_rows(X, "log_posterior")[0]
 
     def adapt_prior(self, X: Any) -> Self:
         """Return a copy whose class prior is adapted to new rows (prior shift).
@@ -344,13 +346,13 @@ class Classifier(Scores, EMEstimator):
         posterior, model = self.predict_proba(X), self._model
         parts = np.exp(self._params.class_log_prior).reshape(posterior.shape[1], -1)
         old = parts.sum(axis=1)
-        shares = estimate_class_prior(posterior, self._shares_behind(old))
+        shares = estimate_class_prior(posterior, self._prior_of_posteriors(old))
         prior = parts * ratio(shares, old, 0.0)[:, None]
         model, other = replace(model, class_prior=prior.ravel() / prior.sum()), copy(self)
         other._set(self._attributes(model, model.maximize(self._statistics), self._statistics))
         return other
 
-    def _shares_behind(self, prior: Array) -> Array:
+    def _prior_of_posteriors(self, prior: Array) -> Array:
         """Return the class prior that is part of p(y | x)."""
         return prior
 

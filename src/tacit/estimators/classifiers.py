@@ -38,8 +38,8 @@ __all__ = [
 ]
 
 # Tempered rounds at most, and the expected rise in nats a row below which they end.
-WARM_UP = 8
-WARM_UP_TOL = 1e-2
+ANNEALING_ROUNDS = 8
+ANNEALING_TOL = 1e-2
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -167,7 +167,7 @@ class MultinomialNB(SklearnExport, ComponentClassifier, DiscreteClassifier, Mult
         "tempering": [Interval(Real, 0, 1, closed="right")],
     }
 
-    def _warmed(self, split: Split, start: Params | None) -> Params | None:
+    def _annealed(self, split: Split, start: Params | None) -> Params | None:
         if self.tempering == 1 or start is None:
             return start
         model, chunks, fixed = split.model, split.chunks, split.fixed
@@ -180,8 +180,8 @@ class MultinomialNB(SklearnExport, ComponentClassifier, DiscreteClassifier, Mult
         family = replace(family, alpha=self.tempering * family.alpha)
         held = replace(model, family=family, class_alpha=model.class_alpha + size / K)
         short = [rows.scaled(self.tempering) for rows in chunks]
-        tol = WARM_UP_TOL * size
-        settings: dict[str, Any] = {"max_iter": WARM_UP, "tol": tol, "n_jobs": self.n_jobs}
+        tol = ANNEALING_TOL * size
+        settings: dict[str, Any] = {"max_iter": ANNEALING_ROUNDS, "tol": tol, "n_jobs": self.n_jobs}
         fit = em.fit(held, short, start, fixed=fixed, **settings)
         if fit.interrupted:
             raise KeyboardInterrupt

@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 from tacit.families import Family
 from tacit.numerics import Array
 
-__all__ = ["Explanation", "Feature", "Term", "explanation", "place", "terms"]
+__all__ = ["Explanation", "Feature", "Term", "class_index", "explanation", "terms"]
 
 
 # Terms that are printed; the others are summed.
@@ -70,7 +70,7 @@ class Explanation:
         )
 
 
-def place(label: Any, names: list[Any]) -> int:
+def class_index(label: Any, names: list[Any]) -> int:
     """Return the index of a class; ValueError if there is no such class."""
     if label not in names:
         raise ValueError(f"There is no class {label!r}: expected one of {names}.")
@@ -80,7 +80,7 @@ def place(label: Any, names: list[Any]) -> int:
 def explanation(
     names: list[Any],
     log_prior: Array,
-    said: list[tuple[str, str, Array]],
+    log_terms: list[tuple[str, str, Array]],
     label: Any = None,
     against: Any = None,
 ) -> Explanation:
@@ -96,14 +96,14 @@ def explanation(
     """
     if len(names) < 2:
         raise ValueError("There is one class only: nothing to compare it with.")
-    joint = log_prior + sum(logs for _, _, logs in said)
+    joint = log_prior + sum(logs for _, _, logs in log_terms)
     possible = log_prior if np.isneginf(joint).all() else joint
     order = np.argsort(-possible, kind="stable")
-    k = int(order[0]) if label is None else place(label, names)
-    other = int(order[order != k][0]) if against is None else place(against, names)
+    k = int(order[0]) if label is None else class_index(label, names)
+    other = int(order[order != k][0]) if against is None else class_index(against, names)
     if other == k:
         raise ValueError(f"The class {names[k]!r} cannot be compared with itself.")
-    found = [Term(column, value, _less(logs[k], logs[other])) for column, value, logs in said]
+    found = [Term(column, value, _less(logs[k], logs[other])) for column, value, logs in log_terms]
     found.sort(key=lambda term: -abs(term.log_odds))
     prior = _less(log_prior[k], log_prior[other])
     probability = float(np.exp(possible[k] - logsumexp(possible)))

@@ -43,7 +43,7 @@ class PredictionMixin:
         """Return X as an array or CSR matrix of the right width; values are not validated."""
         return check_shape(self, X, reset, self._accepts_sparse())
 
-    def _look(self, X: Any, wanted: kernels.Wanted) -> tuple[Array, Array]:
+    def _predict_rows(self, X: Any, output: kernels.Output) -> tuple[Array, Array]:
         """Return log p(x, y), p(y | x) or log p(y | x), shape (n, K), and log p(x), shape (n,).
 
         A kernel takes all rows at once where the family has one; else they go chunk by chunk.
@@ -54,18 +54,18 @@ class PredictionMixin:
         with blas, kernels.kernel_threads(self.n_jobs):
             X = self._check_shape(X, reset=False)
             prior = params.class_log_prior
-            found = model.family.look(params.features, X, prior, wanted)
+            found = model.family.predict_rows(params.features, X, prior, output)
             if found is None:
                 rows = Rows(model.family.encode(check_numbers(X)))
-                pieces = [model.look(params, chunk, wanted) for chunk in rows.chunks()]
+                pieces = [model.predict_rows(params, chunk, output) for chunk in rows.chunks()]
                 found = (
                     pieces[0]
                     if len(pieces) == 1
                     else tuple(map(np.concatenate, zip(*pieces, strict=True)))
                 )
             table, log_p = found
-            if wanted != "joint":  # rows that are impossible in every class get the prior
-                table[np.isneginf(log_p)] = prior if wanted == "log_posterior" else np.exp(prior)
+            if output != "joint":  # rows that are impossible in every class get the prior
+                table[np.isneginf(log_p)] = prior if output == "log_posterior" else np.exp(prior)
         return table, log_p
 
     def _most_probable(self, X: Any) -> npt.NDArray[np.intp]:
@@ -89,7 +89,7 @@ class PredictionMixin:
         -------
         ndarray of shape (n, K)
         """
-        return self._look(X, "joint")[0]
+        return self._predict_rows(X, "joint")[0]
 
     def score_samples(self, X: Any) -> Array:
         """Return log p(x) of each row.
@@ -103,7 +103,7 @@ class PredictionMixin:
         -------
         ndarray of shape (n,)
         """
-        return self._look(X, "posterior")[1]
+        return self._predict_rows(X, "posterior")[1]
 
     def predict_proba(self, X: Any) -> Array:
         """Return p(y | x) of each row and class.
@@ -120,7 +120,7 @@ class PredictionMixin:
         -------
         ndarray of shape (n, K)
         """
-        return self._look(X, "posterior")[0]
+        return self._predict_rows(X, "posterior")[0]
 
     def _sample_rows(self, n_samples: int) -> tuple[Any, npt.NDArray[np.intp]]:
         """Return rows drawn from the model, and the index of the class of each."""

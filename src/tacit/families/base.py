@@ -11,8 +11,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tacit.data.rows import Rows
-from tacit.kernels import Wanted
-from tacit.numerics import Array, expected_log
+from tacit.kernels import Output
+from tacit.numerics import Array, Matrix, expected_log
 
 __all__ = [
     "Expected",
@@ -20,13 +20,13 @@ __all__ = [
     "Smoothed",
     "check_array",
     "check_is",
-    "check_shares",
+    "check_sums_to_one",
     "is_labelled",
 ]
 
 
 class Expected(NamedTuple):
-    """What the E-step expects of rows.
+    """Expected statistics of rows.
 
     Attributes
     ----------
@@ -63,10 +63,10 @@ class Family(ABC):
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """What the family is, apart from its numbers: what a model must have in common with it."""
+        """The type of the family, which models must share to be compatible."""
         return (type(self),)
 
-    def bind(self, X: Any) -> Self:
+    def bind(self, X: Matrix) -> Self:
         """Return the family with the constants that it takes from the training data."""
         return self
 
@@ -74,8 +74,8 @@ class Family(ABC):
         """Return the family with the constants of the data of another, instead of `bind`."""
         return self
 
-    def for_rounds(self, features: Any) -> Self:
-        """Return the family whose params are ready for the E-step of these rows."""
+    def for_em(self, features: Any) -> Self:
+        """Return the family whose `maximize` prepares params for the E-step of these rows."""
         return self
 
     def recentre(self, statistics: Any, centre: Any) -> Any:
@@ -85,12 +85,12 @@ class Family(ABC):
         """
         return statistics
 
-    def extend(self, X: Any, statistics: Any) -> tuple[Self, Any]:
+    def extend(self, X: Matrix, statistics: Any) -> tuple[Self, Any]:
         """Return the family and statistics, widened for what is new in a further batch."""
         return self, statistics
 
     @abstractmethod
-    def encode(self, X: Any) -> Any:
+    def encode(self, X: Matrix) -> Any:
         """Return a matrix of numbers as this family's `Features`; ValueError if they do not fit."""
 
     @abstractmethod
@@ -100,18 +100,18 @@ class Family(ABC):
         With `fitting`, the log-likelihood that the estimates maximise, where that differs.
         """
 
-    def look(
-        self, params: Any, X: Any, log_prior: Array, wanted: Wanted
+    def predict_rows(
+        self, params: Any, X: Matrix, log_prior: Array, output: Output
     ) -> tuple[Array, Array] | None:
-        """Return what is wanted of the rows of a matrix, and log p(x); None if there is no kernel.
+        """Return the joint, posterior or log-posterior of rows, and log p(x), if there is a kernel.
 
-        The matrix has not been encoded, nor its numbers checked: that is done on the way, and None
-        is returned if anything is unusual. (`NaiveBayes.look` is the oracle.)
+        X is not validated; that is done on the way, and None is returned if anything is unusual.
+        (`NaiveBayes.predict_rows` does the same in NumPy.)
         """
         return None
 
     @abstractmethod
-    def count(self, features: Any, weights: Any, params: Any = None) -> Any:
+    def count(self, features: Any, weights: Matrix, params: Any = None) -> Any:
         """Return the statistics of rows of which class k has weights[:, k], dense or CSR.
 
         `params` say what to expect of cells whose statistics depend on it (see `complete`).
@@ -120,12 +120,12 @@ class Family(ABC):
     def expect(self, params: Any, rows: Rows, log_prior: Array, hard: bool) -> Expected | None:
         """Score, normalise and count in one go, if there is a kernel for it; else return None.
 
-        The class prior is `log_prior`. (`NaiveBayes.expect` is the oracle.)
+        The class prior is `log_prior`. (`NaiveBayes.expect` does the same in NumPy.)
         """
         return None
 
     def keys(self, features: Any) -> npt.NDArray[np.uint8] | None:
-        """Return a line of bytes for each row, the same for equal rows; None if few are equal."""
+        """Return a row of bytes for each row, the same for equal rows; None if few are equal."""
         return None
 
     def complete(self, features: Any) -> npt.NDArray[np.bool_]:
@@ -179,7 +179,7 @@ class Family(ABC):
         """Raise ValueError unless params that sound statistics gave can be predicted with."""
 
 
-def is_labelled(weights: Any) -> bool:
+def is_labelled(weights: Matrix) -> bool:
     """Return whether weights, dense or CSR of shape (n, K), give each row to one class."""
     return sparse.issparse(weights) and bool((np.diff(weights.indptr) == 1).all())
 
@@ -215,12 +215,12 @@ def check_is(statistics: Any, kind: type) -> None:
         raise ValueError("the statistics are those of another family")
 
 
-def check_shares(name: str, totals: Array) -> None:
+def check_sums_to_one(name: str, totals: Array) -> None:
     """Raise ValueError unless the totals of probabilities are all 1, up to rounding.
 
     Examples
     --------
-    >>> check_shares("p(word | y)", np.array([1.0, 0.7]))
+    >>> check_sums_to_one("p(word | y)", np.array([1.0, 0.7]))
     Traceback (most recent call last):
     ...
     ValueError: p(word | y) sums to 0.7: expected 1
@@ -243,7 +243,7 @@ class Smoothed(Family):
 
     alpha: Any = 1.0
 
-    def bind(self, X: Any) -> Self:
+    def bind(self, X: Matrix) -> Self:
         """Check that alpha fits the columns."""
         shape, d = np.shape(self.alpha), X.shape[1]
         if shape not in ((), (d,)):

@@ -16,10 +16,20 @@ from tacit.data.lazy import lazy
 from tacit.data.rows import Rows
 from tacit.data.sparse import SparseRows, by_column, canonical, sparse_rows
 from tacit.em import Sums
-from tacit.families.base import Expected, check_array, check_is, check_shares
+from tacit.families.base import Expected, check_array, check_is, check_sums_to_one
 from tacit.families.linear import Linear, Logs, Ratios, Smoothing
 from tacit.io.records import plain
-from tacit.numerics import SINGLE_FROM, Array, column_sums, dot, expected_log, log, ratio, times
+from tacit.numerics import (
+    SINGLE_FROM,
+    Array,
+    Matrix,
+    column_sums,
+    dot,
+    expected_log,
+    log,
+    ratio,
+    times,
+)
 
 __all__ = ["RECORDS", "Bernoulli"]
 
@@ -132,7 +142,7 @@ class Bernoulli(Linear):
 
     binarize: float | None = 0.0
 
-    def encode(self, X: Any) -> DenseRows | SparseRows:
+    def encode(self, X: Matrix) -> DenseRows | SparseRows:
         """Turn values into zeros and ones, keeping NaN as missing."""
         X = canonical(X) if sparse.issparse(X) else X
         if self.binarize is None:
@@ -176,17 +186,17 @@ class Bernoulli(Linear):
         scores[present < certain.sum(axis=1)] = -np.inf
         return scores
 
-    def look(
-        self, params: Params, X: Any, log_prior: Array, wanted: kernels.Wanted
+    def predict_rows(
+        self, params: Params, X: Matrix, log_prior: Array, output: kernels.Output
     ) -> tuple[Array, Array] | None:
         """Score sparse rows as they come, if all that is stored is 1."""
         if not sparse.issparse(X) or self.binarize != 0 or np.isinf(params.all_absent).any():
             return None
         constants = log_prior + params.all_absent
-        return kernels.score(X, params.log_odds.T, constants, wanted, ones=True)
+        return kernels.score(X, params.log_odds.T, constants, output, ones=True)
 
     def count(
-        self, features: DenseRows | SparseRows, weights: Any, params: Params | None = None
+        self, features: DenseRows | SparseRows, weights: Matrix, params: Params | None = None
     ) -> Counts:
         """Sum the weights of ones and of zeros: the numerators of W (20), H, C Fig. 1."""
         ones, totals = self._sums(features, weights)
@@ -285,10 +295,10 @@ class Bernoulli(Linear):
 
     def check_params(self, params: Params) -> None:
         """Check that ones and zeros are all there is."""
-        check_shares("p(x | y)", np.exp(params.log_p) + np.exp(params.log_not))
+        check_sums_to_one("p(x | y)", np.exp(params.log_p) + np.exp(params.log_not))
 
 
-def _check_binary(X: Any) -> Any:
+def _check_binary(X: Matrix) -> Any:
     """Map {-1, +1} to {0, 1}; anything else than these two codings is an error."""
     is_sparse = sparse.issparse(X)
     values = np.unique(X.data if is_sparse else X[~np.isnan(X)])

@@ -20,11 +20,11 @@ from tacit.families.base import (
     Smoothed,
     check_array,
     check_is,
-    check_shares,
+    check_sums_to_one,
     is_labelled,
 )
 from tacit.io.records import plain
-from tacit.numerics import SINGLE_FROM, Array, expected_log, log, ratio
+from tacit.numerics import SINGLE_FROM, Array, Matrix, expected_log, log, ratio
 
 __all__ = ["RECORDS", "Categorical"]
 
@@ -37,11 +37,12 @@ UNKNOWN = ("missing", "error")
 class Params:
     """log p_j(x | y), of shape (sum of v_j, K): the features' tables one below the other.
 
-    `said` is what a cell says: log_p, or the mean of those beside (see `Categorical.beside`).
+    `cell_log_p` is what a cell counts for: log_p, or its mean over neighbouring categories
+    (see `Categorical.beside`).
     """
 
     log_p: Array
-    said: Array
+    cell_log_p: Array
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,10 @@ class Categorical(Smoothed):
     sizes : tuple of int
         v_j; set by `bind`.
     beside : tuple of float
-        For categories with an order, such as bins of numbers: how much of a cell of each feature
-        counts for each of the two categories beside its own (at the ends for itself), as it might
-        as well have fallen there. What a cell says is the mean of log p, which is below the log of
-        the mean: the likelihood is a lower bound. At most 1/3; empty means none.
+        Ordinal smoothing, for categories with an order such as bins of numbers: the weight that a
+        cell gives to each of the two neighbouring categories (at the ends to itself). A cell then
+        counts with the mean of log p, which is below the log of the mean: the likelihood is a lower
+        bound. At most 1/3; empty means none.
 
     Examples
     --------
@@ -83,7 +84,7 @@ class Categorical(Smoothed):
     sizes: tuple[int, ...] = ()
     beside: tuple[float, ...] = ()
 
-    def bind(self, X: Any) -> Self:
+    def bind(self, X: Matrix) -> Self:
         """Find the number of categories of each feature."""
         family = replace(super().bind(X), sizes=tuple(self._sizes(X).tolist()))
         family._check_beside()
@@ -97,8 +98,8 @@ class Categorical(Smoothed):
         if self.beside:
             check_array("beside", np.array(self.beside), (len(self.sizes),), least=0.0, most=1 / 3)
 
-    def _sizes(self, X: Any) -> npt.NDArray[np.int64]:
-        sizes = _tops(X) + 1
+    def _sizes(self, X: Matrix) -> npt.NDArray[np.int64]:
+        sizes = _largest(X) + 1
         if sizes.max() > MOST:
             raise ValueError(
                 f"A category is coded {sizes.max() - 1}: categories are coded 0, 1, 2, ... Encode "
@@ -120,7 +121,7 @@ class Categorical(Smoothed):
             )
         return np.maximum(sizes, least.astype(np.int64))
 
-    def extend(self, X: Any, statistics: Counts) -> tuple[Self, Counts]:
+    def extend(self, X: Matrix, statistics: Counts) -> tuple[Self, Counts]:
         """Make room for categories that a further batch brings."""
         sizes = np.maximum(self._sizes(X), self.sizes)
         wider = replace(self, sizes=tuple(sizes.tolist()))
@@ -138,14 +139,14 @@ class Categorical(Smoothed):
         """Cut a table of shape (sum of v_j, K) into one of shape (K, v_j) for each feature."""
         return [part.T for part in np.split(table, self._offsets()[1:])]
 
-    def encode(self, X: Any) -> CategoricalRows:
+    def encode(self, X: Matrix) -> CategoricalRows:
         """Turn categories into places in the tables; -1 is missing."""
         starts = np.append(self._offsets(), sum(self.sizes))
         single = X.size >= SINGLE_FROM
         native = kernels.native()
         if native is not None and _whole(X):
             shifted = np.empty(X.shape, np.int32)
-            if not native.shift_codes(X, starts, shifted, kernels.threads(X.size)):
+            if not native.offset_categories(X, starts, shifted, kernels.threads(X.size)):
                 return CategoricalRows(shifted, starts, single)
         codes = _check_codes(X, warn=True)
         unknown = codes >= np.array(self.sizes)
@@ -162,23 +163,25 @@ class Categorical(Smoothed):
     def score(self, params: Params, features: CategoricalRows, fitting: bool = False) -> Array:
         """Return sum_j log p_j(x_j | y)."""
         codes, native = features.values, kernels.native()
-        scores = np.zeros((len(codes), params.said.shape[1]))
+        scores = np.zeros((len(codes), params.cell_log_p.shape[1]))
         if native is not None:
-            native.gather(codes, params.said, scores)
+            native.gather(codes, params.cell_log_p, scores)
             return scores
         for column in codes.T:
-            scores += np.where(column[:, None] < 0, 0.0, params.said[column])
+            scores += np.where(column[:, None] < 0, 0.0, params.cell_log_p[column])
         return scores
 
     def count(
-        self, features: CategoricalRows, weights: Any, params: Params | None = None
+        self, features: CategoricalRows, weights: Matrix, params: Params | None = None
     ) -> Counts:
         """Sum weights by category and class: C Fig. 1 and L, for v_j values."""
         codes, native = features.values, kernels.native()
         counts = np.zeros((sum(self.sizes), weights.shape[1]))
         if native is not None and is_labelled(weights):
             labels = weights.indices.astype(np.int64)
-            native.tally_codes(codes, labels, weights.data, counts, kernels.threads(codes.size))
+            native.count_labelled_categories(
+                codes, labels, weights.data, counts, kernels.threads(codes.size)
+            )
             return Counts(counts)
         weights = weights.toarray() if sparse.issparse(weights) else weights
         if native is not None:
@@ -193,7 +196,7 @@ class Categorical(Smoothed):
         features = rows.features
         if kernels.native() is None or not isinstance(features, CategoricalRows):
             return None
-        log_likelihood, classes, counts = features.expect(params.said, rows, log_prior, hard)
+        log_likelihood, classes, counts = features.expect(params.cell_log_p, rows, log_prior, hard)
         return Expected(log_likelihood, classes, Counts(counts))
 
     def keys(self, features: CategoricalRows) -> npt.NDArray[np.uint8]:
@@ -218,7 +221,7 @@ class Categorical(Smoothed):
         return Params(log_p, self._blurred(log_p))
 
     def _blurred(self, table: Array) -> Array:
-        """Return the mean of each line and those beside it; as they give, so they take."""
+        """Return the mean of each category's line and its neighbours' (see `beside`)."""
         if not any(self.beside):
             return table
         part, first = np.repeat(self.beside, self.sizes), self._offsets().repeat(self.sizes)
@@ -235,7 +238,7 @@ class Categorical(Smoothed):
 
     def log_joint(self, params: Params, statistics: Counts) -> float:
         """Return C (16) without the class prior's part."""
-        return expected_log(statistics.counts, params.said)
+        return expected_log(statistics.counts, params.cell_log_p)
 
     def reorder(self, statistics: Counts, order: npt.NDArray[np.intp]) -> Counts:
         """Return the statistics with the classes in another order."""
@@ -274,25 +277,25 @@ class Categorical(Smoothed):
 
     def check_params(self, params: Params) -> None:
         """Check that the categories of each feature are all there is."""
-        check_shares("p(category | y)", np.add.reduceat(np.exp(params.log_p), self._offsets()))
+        check_sums_to_one("p(category | y)", np.add.reduceat(np.exp(params.log_p), self._offsets()))
 
 
-def _whole(X: Any) -> bool:
+def _whole(X: Matrix) -> bool:
     """Return whether the kernels take these numbers as they are."""
     return X.dtype in (np.int64, np.int32) and bool(X.flags.c_contiguous)
 
 
-def _tops(X: Any) -> npt.NDArray[np.int64]:
+def _largest(X: Matrix) -> npt.NDArray[np.int64]:
     """Return the largest code of each column."""
     native, tops = kernels.native(), np.empty(X.shape[1], np.int64)
     threads = kernels.threads(X.size)
-    if native is not None and _whole(X) and native.column_tops(X, tops, threads) >= 0:
+    if native is not None and _whole(X) and native.largest_categories(X, tops, threads) >= 0:
         return tops
     codes: npt.NDArray[np.int64] = _check_codes(X).max(axis=0, initial=0)
     return codes
 
 
-def _check_codes(X: Any, warn: bool = False) -> npt.NDArray[np.int64]:
+def _check_codes(X: Matrix, warn: bool = False) -> npt.NDArray[np.int64]:
     """Return non-negative numbers as integers, as scikit-learn does, and NaN as -1."""
     if X.dtype.kind in "iub" and X.min(initial=0) >= 0:
         return np.asarray(X, dtype=np.int64)

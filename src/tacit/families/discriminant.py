@@ -13,7 +13,7 @@ from tacit.data.dense import DenseRows
 from tacit.families.base import check_array, check_is
 from tacit.families.gaussian import EPS, LARGEST, LEAST, CentredMoments, Normal, by_class
 from tacit.io.records import plain
-from tacit.numerics import Array, ratio
+from tacit.numerics import Array, Matrix, ratio
 
 __all__ = ["RECORDS", "Discriminant", "whiten"]
 
@@ -112,7 +112,7 @@ class Discriminant(Normal):
         return scores
 
     def _count(
-        self, features: DenseRows, weights: Any, pilot: Array, params: Params | None
+        self, features: DenseRows, weights: Matrix, pilot: Array, params: Params | None
     ) -> Moments:
         """Sum weights, values and their products, with what is expected of missing cells."""
         K, d = pilot.shape

@@ -17,7 +17,7 @@ from tacit.data.rows import Rows
 from tacit.em import Sums
 from tacit.families.base import Expected, Family, check_array, check_is, is_labelled
 from tacit.io.records import plain
-from tacit.numerics import Array, column_sums, ratio
+from tacit.numerics import Array, Matrix, column_sums, ratio
 
 __all__ = ["RECORDS", "CentredMoments", "Gaussian", "Normal"]
 
@@ -31,9 +31,9 @@ SAMPLE = 1024
 NEAR = 10.0
 
 EPS = float(np.finfo(np.float64).eps)
-# How far out a value may lie, in widths of the middle half, before it is brought back.
+# Interquartile ranges beyond the quartiles at which values are clipped.
 FAR = 3.0
-# The least variance that is shared, as a part of the squared range.
+# Lower bound of the shared variance, as a fraction of the squared range.
 NARROWEST = 1e-4
 # Variances below this have inverses that overflow once they are multiplied.
 LEAST = 1e-290
@@ -58,7 +58,7 @@ class Normal(Family):
     noise : float, optional
         The noise itself; else set by `bind`.
     pilot : ndarray of shape (d,)
-        The mean of all rows; set by `bind`.
+        The mean of all rows, the origin of a first pass; set by `bind`.
     spread : ndarray of shape (d,)
         The variance of each feature in all rows; set by `bind`.
     """
@@ -68,7 +68,7 @@ class Normal(Family):
     pilot: Any = None
     spread: Any = None
 
-    def bind(self, X: Any) -> Self:
+    def bind(self, X: Matrix) -> Self:
         """Find the pilot, the spread and the noise."""
         X = self.encode(X)
         n = n_observed(X)
@@ -94,11 +94,11 @@ class Normal(Family):
 
     @abstractmethod
     def _count(
-        self, features: DenseRows, weights: Any, pilot: Array, params: Any
+        self, features: DenseRows, weights: Matrix, pilot: Array, params: Any
     ) -> CentredMoments:
         """Return the statistics of rows around a pilot of shape (K, d)."""
 
-    def count(self, features: DenseRows, weights: Any, params: Any = None) -> Any:
+    def count(self, features: DenseRows, weights: Matrix, params: Any = None) -> Any:
         """Sum weights, values and squares, with what the params expect of missing cells."""
         if params is not None:
             return self._count(features, weights, params.mean, params)
@@ -111,7 +111,7 @@ class Normal(Family):
         pilot = centre.pilot if isinstance(centre, CentredMoments) else centre.mean
         return statistics if statistics.pilot is pilot else statistics.around(pilot)
 
-    def encode(self, X: Any) -> DenseRows:
+    def encode(self, X: Matrix) -> DenseRows:
         """Mark NaN as missing."""
         encoded = dense_rows(X)
         found = kernels.scan(encoded.values)
@@ -202,14 +202,14 @@ class Gaussian(Normal):
     Attributes
     ----------
     prior_rows : float
-        So many rows more has each class, that lie as wide around its mean as all rows do around
-        theirs: what smoothing is to categories. (The prior of the variance is an inverse gamma.)
+        Pseudo-observations per class with the variance of all rows, as smoothing adds counts: an
+        inverse gamma prior of the variance.
     shared : bool
         Whether all classes and features share one variance, in units of the squared range of each
-        feature in all rows: then a class is a place, as in k-means.
+        feature in all rows, as in k-means.
     fence : ndarray of shape (2, d), optional
-        If `shared`, what smaller and larger values are taken for, set by `bind`: no value is
-        further from the middle half of its feature than three times as far as that is wide.
+        If `shared`, the winsorizing limits, set by `bind`: values beyond three interquartile ranges
+        from the quartiles are clipped.
 
     Examples
     --------
@@ -223,7 +223,7 @@ class Gaussian(Normal):
     shared: bool = False
     fence: Any = None
 
-    def bind(self, X: Any) -> Self:
+    def bind(self, X: Matrix) -> Self:
         """Find the pilot, the spread and the noise; the spread by the range if it is shared."""
         if not self.shared:
             return super().bind(X)
@@ -236,8 +236,8 @@ class Gaussian(Normal):
         """Take the constants of the data from another family."""
         return replace(super().adopt(other), fence=other.fence)
 
-    def encode(self, X: Any) -> DenseRows:
-        """Mark NaN as missing, and bring values that lie far out back to the fence."""
+    def encode(self, X: Matrix) -> DenseRows:
+        """Mark NaN as missing, and clip values to the winsorizing limits."""
         encoded = super().encode(X)
         if self.fence is None:
             return encoded
@@ -251,7 +251,7 @@ class Gaussian(Normal):
         if native is not None:
             shape = params.mean, params.variance, float(noise)
             threads = kernels.threads(2 * scores.size * X.shape[1])
-            native.score_numbers(X, observed, *shape, scores, threads)
+            native.score_gaussian(X, observed, *shape, scores, threads)
             return scores
         for k, (mean, variance) in enumerate(zip(params.mean, params.variance, strict=True)):
             log_norm = np.log(2.0 * np.pi * variance)
@@ -279,7 +279,7 @@ class Gaussian(Normal):
             float(self.noise),
             log_prior,
         )
-        log_likelihood = native.expect_numbers(
+        log_likelihood = native.expect_gaussian(
             *given,
             rows.evidence,
             rows.weight,
@@ -293,7 +293,7 @@ class Gaussian(Normal):
         weight = np.repeat(classes[:, None], d, axis=1) if seen is None else seen.T
         return Expected(log_likelihood, classes, Moments(params.mean, weight, sums.T, squares.T))
 
-    def _count(self, features: DenseRows, weights: Any, pilot: Array, params: Any) -> Moments:
+    def _count(self, features: DenseRows, weights: Matrix, pilot: Array, params: Any) -> Moments:
         """Sum weights, values and squares of the observed cells."""
         if features.observed is None:
             weight = np.repeat(column_sums(weights)[:, None], pilot.shape[1], axis=1)
@@ -378,7 +378,7 @@ class Gaussian(Normal):
 
 
 def _fence(X: DenseRows) -> Array:
-    """Return the least and the largest value of each column, without those that lie far out."""
+    """Return the winsorizing limits of each column."""
     values = X.values if X.observed is None else np.where(X.observed, X.values, np.nan)
     fence = np.tile([[0.0], [1.0]], values.shape[1])
     for j, column in enumerate(values.T):
@@ -397,7 +397,7 @@ def n_observed(X: DenseRows) -> Array:
     return np.asarray(X.observed.sum(axis=0), dtype=np.float64)
 
 
-def sum_around(features: DenseRows, weights: Any, pilot: Array) -> tuple[Array, Array]:
+def sum_around(features: DenseRows, weights: Matrix, pilot: Array) -> tuple[Array, Array]:
     """Return the weighted sums of observed values and squares around the pilot of each class.
 
     Weights are None if there is one class, to which every row belongs.
@@ -421,7 +421,7 @@ def sum_around(features: DenseRows, weights: Any, pilot: Array) -> tuple[Array, 
     return sums, squares
 
 
-def by_class(weights: Any) -> Iterator[tuple[int, Any, Array]]:
+def by_class(weights: Matrix) -> Iterator[tuple[int, Any, Array]]:
     """Yield each class with its rows and their weights: of a CSR matrix only its own rows."""
     if not sparse.issparse(weights):
         yield from ((k, slice(None), weights[:, k]) for k in range(weights.shape[1]))

@@ -1,4 +1,4 @@
-"""What another model says of rows: the log-evidence for each class, taken as it is."""
+"""Log-evidence of another model for each class, taken as it is: nothing is estimated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tacit.data.dense import DenseRows, dense_rows
 from tacit.em import Sums
 from tacit.families.base import Family, check_is
 from tacit.io.records import plain
-from tacit.numerics import Array
+from tacit.numerics import Array, Matrix
 
 __all__ = ["RECORDS", "Given"]
 
@@ -32,7 +32,7 @@ class Given(Family):
     Attributes
     ----------
     parts : int
-        How many components each class has, of which all is said alike.
+        How many components each class has; all get the evidence of their class.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class Given(Family):
 
     parts: int = 1
 
-    def encode(self, X: Any) -> DenseRows:
+    def encode(self, X: Matrix) -> DenseRows:
         """Take the evidence as it is."""
         return dense_rows(X)
 
@@ -51,7 +51,7 @@ class Given(Family):
         """Return the evidence."""
         return np.repeat(features.values, self.parts, axis=1)
 
-    def count(self, features: DenseRows, weights: Any, params: Any = None) -> Total:
+    def count(self, features: DenseRows, weights: Matrix, params: Any = None) -> Total:
         """Return the expected evidence."""
         scores = self.score(params, features)
         product = weights.multiply(scores) if sparse.issparse(weights) else weights * scores

@@ -1,7 +1,7 @@
 """What the families of sparse rows share: log p(x | y) is linear in the entries of the row.
 
 For these a native kernel goes from weights straight to posteriors and their sums, by rows and then
-by columns: `Linear.expect`. The NumPy code of `tacit.models.naive_bayes` is its oracle.
+by columns: `Linear.expect`. `tacit.models.naive_bayes` does the same in NumPy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tacit.data.dense import DenseRows
 from tacit.data.rows import Rows
 from tacit.data.sparse import SLACK, SparseRows, by_column
 from tacit.families.base import Expected, Smoothed
-from tacit.numerics import Array, expected_log
+from tacit.numerics import Array, Matrix, expected_log
 
 __all__ = ["Linear", "Logs", "Ratios", "Smoothing", "Weights"]
 
@@ -27,12 +27,12 @@ R = TypeVar("R", bound="Ratios")
 
 
 class Logs(NamedTuple):
-    """Logarithms of parameters, and what a kernel comes across while it takes them.
+    """Log-probabilities, and sums that a kernel takes in the same pass.
 
     Attributes
     ----------
     log_p, log_not : ndarray of shape (K, d)
-        Of what is there and, where that counts, of what is not.
+        Of presence and, for Bernoulli features, of absence.
     density, score : float, optional
         The log density of the smoothing, and the expected log-likelihood of the data behind the
         counts.
@@ -52,7 +52,7 @@ class Smoothing(NamedTuple):
     log_totals : ndarray of shape (K,)
         Log of what the smoothed counts are divided by.
     class_counts : ndarray of shape (K,), optional
-        How often each class was, if the weights are those of presence and absence.
+        Counts of the classes, for Bernoulli features, whose absence counts too.
     """
 
     log_totals: Array
@@ -98,14 +98,14 @@ class Weights:
 
 @dataclass(frozen=True)
 class Ratios(ABC):
-    """Params that are ratios of counts. Their logarithms are taken when somebody asks for them.
+    """Params that are ratios of counts; their logarithms are taken when first needed.
 
     Attributes
     ----------
     counts : ndarray of shape (K, d)
-        Of what is there.
+        Expected sums of the entries.
     alpha : ndarray of shape () or (d,)
-        What is added to every count.
+        Smoothing: added to every count.
     weights : Weights, optional
         What rows are scored with in the rounds of a fit.
     """
@@ -121,7 +121,7 @@ class Ratios(ABC):
 
     @property
     def log_p(self) -> Array:
-        """Log p of what is there, of shape (K, d)."""
+        """Log-probability of each word or present feature, of shape (K, d)."""
         return self.logs.log_p
 
     @property
@@ -140,12 +140,12 @@ class Ratios(ABC):
         given = self.counts.T, np.atleast_1d(self.alpha), *smoothing
         out = table, remainder, mean, constants
         density, bounded = native.make_weights(*given, *out, kernels.threads(16 * K * d))
-        # (The absence of a feature that is certain is no matter of weights.)
+        # A feature that is certain has infinite log-odds: weights cannot express its absence.
         return Weights(*out, density) if bounded else None
 
     @property
     def density(self) -> float | None:
-        """The log density of the smoothing, where a kernel has come across it."""
+        """The log prior density, where a kernel has computed it."""
         return self.logs.density if self.weights is None else self.weights.density
 
 
@@ -156,7 +156,7 @@ class Linear(Smoothed):
     Attributes
     ----------
     single : bool, optional
-        Which weights `maximize` makes for the kernels; set by `for_rounds`.
+        Which weights `maximize` makes for the kernels; set by `for_em`.
     """
 
     single: bool | None = field(default=None, kw_only=True, metadata={"saved": False})
@@ -166,13 +166,13 @@ class Linear(Smoothed):
     def _counts(self, words: Array, totals: Array, classes: Array) -> Any:
         """Return the statistics: sums of entries, (K, d) and (K,), and counts of the classes."""
 
-    def for_rounds(self, features: Any) -> Self:
+    def for_em(self, features: Any) -> Self:
         """Let `maximize` make the weights that these rows are scored with."""
         if kernels.native() is None or not isinstance(features, SparseRows):
             return self
         return replace(self, single=features.single)
 
-    def _sums(self, features: DenseRows | SparseRows, weights: Any) -> tuple[Array, Array]:
+    def _sums(self, features: DenseRows | SparseRows, weights: Matrix) -> tuple[Array, Array]:
         """Return sums of entries by class, (K, d) and (K,), laid out as those of the rounds."""
         words, totals = features.sums(weights)
         return (words if self.single is None else by_column(words).T), totals
@@ -184,7 +184,7 @@ class Linear(Smoothed):
         return replace(params, weights=params.make_weights(self.single))
 
     def _density(self, params: Ratios) -> float | None:
-        """Return the log density of this family's smoothing, where a kernel has come across it."""
+        """Return the log prior density under this family's alpha, if a kernel computed it."""
         return params.density if np.array_equal(params.alpha, self.alpha) else None
 
     def expect(self, params: Ratios, rows: Rows, log_prior: Array, hard: bool) -> Expected | None:

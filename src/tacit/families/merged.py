@@ -5,10 +5,11 @@ A fit runs on the merged words; its statistics are expanded to all of them at th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tacit import kernels
 from tacit.data.rows import Rows
@@ -33,8 +34,8 @@ class Merged(Multinomial):
     each entry.
     """
 
-    which: Any = None
-    log_sizes: Any = None
+    which: npt.NDArray[np.intp] = field(kw_only=True)
+    log_sizes: Array = field(kw_only=True)
 
     def expect(self, params: Any, rows: Rows, log_prior: Array, hard: bool) -> Expected | None:
         """Expect the words one by one."""

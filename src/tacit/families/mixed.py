@@ -14,8 +14,8 @@ from tacit.data.sparse import SparseRows
 from tacit.em import Sums
 from tacit.families.base import Expected, Family, check_is
 from tacit.io.records import plain
-from tacit.kernels import Wanted
-from tacit.numerics import Array
+from tacit.kernels import Output
+from tacit.numerics import Array, Matrix
 
 __all__ = ["RECORDS", "Mixed", "Part"]
 
@@ -70,7 +70,7 @@ class Mixed(Family):
         parts = zip(self.parts, families, strict=True)
         return replace(self, parts=tuple(part._replace(family=family) for part, family in parts))
 
-    def _columns(self, X: Any) -> list[Any]:
+    def _columns(self, X: Matrix) -> list[Any]:
         """Cut out each part's columns; families that need dense columns get them dense."""
         if isinstance(X, Joined):
             return list(X.blocks)
@@ -80,7 +80,7 @@ class Mixed(Family):
             for part, block in zip(self.parts, blocks, strict=True)
         ]
 
-    def bind(self, X: Any) -> Self:
+    def bind(self, X: Matrix) -> Self:
         """Bind each part to its columns."""
         blocks = zip(self.parts, self._columns(X), strict=True)
         bound = self._replace([part.family.bind(block) for part, block in blocks])
@@ -92,10 +92,10 @@ class Mixed(Family):
         adopted = self._replace([part.family.adopt(old.family) for part, old in pairs])
         return replace(adopted, width=other.width)
 
-    def for_rounds(self, features: Blocks) -> Self:
+    def for_em(self, features: Blocks) -> Self:
         """Let each part make its params ready for its columns."""
         pairs = zip(self.parts, features.parts, strict=True)
-        return self._replace([part.family.for_rounds(block) for part, block in pairs])
+        return self._replace([part.family.for_em(block) for part, block in pairs])
 
     def recentre(self, statistics: Parts, centre: Any) -> Parts:
         """Recentre each part."""
@@ -103,13 +103,13 @@ class Mixed(Family):
         triples = zip(self.parts, statistics.parts, centres, strict=True)
         return Parts(tuple(part.family.recentre(sums, own) for part, sums, own in triples))
 
-    def extend(self, X: Any, statistics: Parts) -> tuple[Self, Parts]:
+    def extend(self, X: Matrix, statistics: Parts) -> tuple[Self, Parts]:
         """Widen each part."""
         blocks = zip(self.parts, self._columns(X), statistics.parts, strict=True)
         pairs = [part.family.extend(block, own) for part, block, own in blocks]
         return self._replace([f for f, _ in pairs]), Parts(tuple(own for _, own in pairs))
 
-    def encode(self, X: Any) -> Blocks:
+    def encode(self, X: Matrix) -> Blocks:
         """Encode each part's columns."""
         blocks = zip(self.parts, self._columns(X), strict=True)
         return Blocks(tuple(part.family.encode(block) for part, block in blocks))
@@ -120,18 +120,16 @@ class Mixed(Family):
         scores = [part.family.score(own, block, fitting) for part, own, block in triples]
         return np.asarray(np.sum(scores, axis=0))
 
-    # A single part is as fast as its family, and words beside others nearly so.
-
-    def look(
-        self, params: Any, X: Any, log_prior: Array, wanted: Wanted
+    def predict_rows(
+        self, params: Any, X: Matrix, log_prior: Array, output: Output
     ) -> tuple[Array, Array] | None:
-        """Let a single part look."""
+        """Use the kernel of a single part."""
         if len(self.parts) > 1:
             return None
-        return self.parts[0].family.look(params[0], self._columns(X)[0], log_prior, wanted)
+        return self.parts[0].family.predict_rows(params[0], self._columns(X)[0], log_prior, output)
 
     def expect(self, params: Any, rows: Rows, log_prior: Array, hard: bool) -> Expected | None:
-        """Let the kernels of one part expect, to which the others are evidence of the class."""
+        """Use the kernel of one part, with the scores of the others as evidence of the class."""
         assert isinstance(rows.features, Blocks)
         blocks = rows.features.parts
         lead = next((i for i, block in enumerate(blocks) if isinstance(block, SparseRows)), 0)
@@ -164,7 +162,7 @@ class Mixed(Family):
         """Return the bytes that tell rows apart, if a single part has them."""
         return None if len(self.parts) > 1 else self.parts[0].family.keys(features.parts[0])
 
-    def count(self, features: Blocks, weights: Any, params: Any = None) -> Parts:
+    def count(self, features: Blocks, weights: Matrix, params: Any = None) -> Parts:
         """Return each part's statistics."""
         owns = params or [None] * len(self.parts)
         triples = zip(self.parts, owns, features.parts, strict=True)

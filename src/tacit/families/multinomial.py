@@ -14,10 +14,10 @@ from tacit.data.dense import DenseRows, dense_rows
 from tacit.data.lazy import lazy
 from tacit.data.sparse import SparseRows, sparse_rows
 from tacit.em import Sums
-from tacit.families.base import check_array, check_is, check_shares
+from tacit.families.base import check_array, check_is, check_sums_to_one
 from tacit.families.linear import Linear, Logs, Ratios, Smoothing
 from tacit.io.records import plain
-from tacit.numerics import Array, column_sums, dot, expected_log, log, ratio
+from tacit.numerics import Array, Matrix, column_sums, dot, expected_log, log, ratio
 
 __all__ = ["RECORDS", "Multinomial"]
 
@@ -45,7 +45,7 @@ class Params(Ratios):
             return Logs(log(ratio(self.counts + self.alpha, totals, 1.0 / d)))
         table = np.empty((d, K))
         pieces = self.counts.T, np.atleast_1d(self.alpha), self.log_totals
-        density, score = native.log_shares(*pieces, table, kernels.threads(16 * K * d))
+        density, score = native.log_probabilities(*pieces, table, kernels.threads(16 * K * d))
         return Logs(table.T, None, density, score)
 
     @property
@@ -89,7 +89,7 @@ class Multinomial(Linear):
     array([[0.625, 0.375]])
     """
 
-    def encode(self, X: Any) -> DenseRows | SparseRows:
+    def encode(self, X: Matrix) -> DenseRows | SparseRows:
         """Check that counts are not negative."""
         found = kernels.scan(X.data if sparse.issparse(X) else np.asarray(X))
         if found.most > LARGEST:
@@ -112,16 +112,16 @@ class Multinomial(Linear):
             scores -= np.where(np.isneginf(scores), 0.0, length * log_share)
         return scores
 
-    def look(
-        self, params: Params, X: Any, log_prior: Array, wanted: kernels.Wanted
+    def predict_rows(
+        self, params: Params, X: Matrix, log_prior: Array, output: kernels.Output
     ) -> tuple[Array, Array] | None:
         """Score sparse rows as they come."""
         if not sparse.issparse(X):
             return None
-        return kernels.score(X, params.log_p.T, log_prior, wanted, ones=False)
+        return kernels.score(X, params.log_p.T, log_prior, output, ones=False)
 
     def count(
-        self, features: DenseRows | SparseRows, weights: Any, params: Params | None = None
+        self, features: DenseRows | SparseRows, weights: Matrix, params: Params | None = None
     ) -> Counts:
         """Sum words by class (L), with what is expected of missing cells."""
         words, totals = self._sums(features, weights)
@@ -197,7 +197,7 @@ class Multinomial(Linear):
 
     def check_params(self, params: Params) -> None:
         """Check that the words of the vocabulary are all there is."""
-        check_shares("p(word | y)", np.exp(params.log_p).sum(axis=1))
+        check_sums_to_one("p(word | y)", np.exp(params.log_p).sum(axis=1))
 
 
 # As files name them.

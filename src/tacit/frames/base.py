@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from tacit import kernels
 from tacit.data.rows import Joined
 from tacit.estimators.base import EMEstimator
-from tacit.estimators.explain import Explanation, Feature, explanation, place, terms
+from tacit.estimators.explain import Explanation, Feature, class_index, explanation, terms
 from tacit.families import Bernoulli, Categorical, Family, Gaussian, Mixed, Multinomial
 from tacit.families.mixed import Part
 from tacit.frames.columns import Column, columns_of, encode, infer
@@ -365,7 +365,7 @@ class TableEstimator(EMEstimator):
         [('colour', 'blue'), ('hot', 'no')]
         """
         check_is_fitted(self)
-        return self._top_features(n)[place(label, self._names())]
+        return self._top_features(n)[class_index(label, self._names())]
 
     def _top_features(self, n: int) -> list[list[Feature]]:
         """Return the n strongest features of each class."""

@@ -21,7 +21,7 @@ from tacit import kernels
 from tacit.data.labels import Labels, all_classes
 from tacit.data.rows import Blocks, Rows
 from tacit.estimators.classifier import DiscreteClassifier
-from tacit.estimators.components import ComponentClassifier, joined
+from tacit.estimators.components import ComponentClassifier, sum_components
 from tacit.estimators.explain import Feature
 from tacit.families import Family, Gaussian, Given
 from tacit.frames.base import ColumnGroup, NamedTerm, PreparedTable, TableEstimator
@@ -30,7 +30,14 @@ from tacit.frames.clusters import TableClusters
 from tacit.frames.columns import NEIGHBOUR_SMOOTHING, Column
 from tacit.frames.residual import TableCorrection
 from tacit.frames.selection import COMPONENTS, DEFAULT_UNLABELED_WEIGHT, select
-from tacit.numerics import Array, log, log_normalize, log_of_parts, mean_of_parts, normalize
+from tacit.numerics import (
+    Array,
+    component_mean,
+    log,
+    log_normalize,
+    mixture_log_constant,
+    normalize,
+)
 from tacit.selection.cross_validation import UnlabeledHelp
 from tacit.text.classifier import TextClassifier
 
@@ -213,7 +220,9 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableEstimator):
         text = self._text(column)
         if text is None:
             return super()._text_group(column)
-        return ColumnGroup(f"text {column.name}", Given(self._parts), [column], len(text.classes_))
+        return ColumnGroup(
+            f"text {column.name}", Given(self._n_components), [column], len(text.classes_)
+        )
 
     def _block(self, column: Column, encoded: Any) -> Any:
         text = self._text(column)
@@ -273,7 +282,7 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableEstimator):
         self.texts_, self.text_weights_ = texts, dict.fromkeys(texts, 1.0)
         return self._with_blocks(replace(X, blocks=(), texts=texts))
 
-    def _settled(
+    def _weigh_unlabelled(
         self, X: PreparedTable, labels: Labels, weight: Array, first: bool
     ) -> tuple[PreparedTable, float]:
         given, batches = self.unlabeled_weight, self.__dict__.pop("_batches", False)
@@ -322,10 +331,10 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableEstimator):
         scaled = map(np.multiply, weights, X.blocks)
         return replace(X, blocks=(*scaled, *X.blocks[len(weights) :])), chosen.unlabeled_weight
 
-    def _spread(
+    def _expand_components(
         self, X: PreparedTable, labels: Labels, weight: Array, prior: Array | None
     ) -> tuple[Labels, Array | None, Any]:
-        parts, prior, init = super()._spread(X, labels, weight, prior)
+        parts, prior, init = super()._expand_components(X, labels, weight, prior)
         if self._added and (parts.codes < 0).any():  # for `_distributions`
             self._added_to_fit = self._added_log_odds(X)
         if self.texts_ and (labels.codes < 0).all() and isinstance(init, str) and prior is not None:
@@ -333,15 +342,17 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableEstimator):
             init = np.maximum(normalize(joint)[0], np.finfo(np.float64).tiny)
         return parts, prior, init
 
-    def _found(self, X: PreparedTable, labels: Labels, weight: Array) -> int:
-        return self._parts  # selected with all else
+    def _choose_components(self, X: PreparedTable, labels: Labels, weight: Array) -> int:
+        return self._n_components  # selected with all else
 
-    def _whole(self, labels: Labels) -> Self:
-        whole: Self = super()._whole(labels).set_params(alpha=self.alpha_, word_labels=None)
+    def _single_component(self, labels: Labels) -> Self:
+        whole: Self = (
+            super()._single_component(labels).set_params(alpha=self.alpha_, word_labels=None)
+        )
         return whole
 
     def _check_batches(self) -> None:
-        if self.components_per_class not in (1, "auto") or self._parts != 1:
+        if self.components_per_class not in (1, "auto") or self._n_components != 1:
             raise ValueError("partial_fit needs components_per_class=1: use fit on all rows.")
         self._batches = True
 
@@ -349,12 +360,14 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableEstimator):
 
     def _component_posterior(self, X: PreparedTable) -> Array:
         rows = Rows(self._model.family.encode(X))
-        joint = self._model.look(self._params, rows, "joint")[0].reshape(-1, self._parts)
+        joint = self._model.predict_rows(self._params, rows, "joint")[0].reshape(
+            -1, self._n_components
+        )
         impossible = np.isneginf(joint).all(axis=1, keepdims=True)
         return normalize(np.where(impossible, 0.0, joint))[0]
 
     def _prior_term(self, within: Array) -> Array:
-        log_prior = log_of_parts(super()._prior_term(within), within)
+        log_prior = mixture_log_constant(super()._prior_term(within), within)
         fixed = self._log_prior if self.texts_ else np.zeros(len(log_prior))
         return self._tempered(log_prior, fixed)
 
@@ -389,26 +402,26 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableEstimator):
         rest = np.where(impossible, -np.inf, joint - np.where(impossible, 0.0, fixed))
         return np.asarray(np.where(impossible, 0.0, fixed) + self._inverse_temperature * rest)
 
-    def _shares_behind(self, prior: Array) -> Array:
+    def _prior_of_posteriors(self, prior: Array) -> Array:
         tempered = prior ** (1.0 if self.texts_ else self._inverse_temperature)
         return np.asarray(tempered / tempered.sum())
 
-    def _look(self, X: Any, wanted: kernels.Wanted) -> tuple[Array, Array]:
+    def _predict_rows(self, X: Any, output: kernels.Output) -> tuple[Array, Array]:
         check_is_fitted(self)
         if self._inverse_temperature == 1.0 and not self._added:
-            return super()._look(X, wanted)
+            return super()._predict_rows(X, output)
         with kernels.one_blas_thread(), kernels.kernel_threads(self.n_jobs):
             X = self._check_shape(X, reset=False)
-            joint, _ = super()._look(X, "joint")
+            joint, _ = super()._predict_rows(X, "joint")
             fixed = self._untempered(self._model.family.encode(X).parts)
             result = self._tempered(joint, fixed)
             if self._added:
                 result += self._added_log_odds(X)
         log_p = log_normalize(joint)[1]
-        if wanted != "joint":
-            result = (normalize if wanted == "posterior" else log_normalize)(result)[0]
+        if output != "joint":
+            result = (normalize if output == "posterior" else log_normalize)(result)[0]
             prior = self._log_prior
-            result[np.isneginf(log_p)] = prior if wanted == "log_posterior" else np.exp(prior)
+            result[np.isneginf(log_p)] = prior if output == "log_posterior" else np.exp(prior)
         return result, log_p
 
     def _distributions(
@@ -419,12 +432,12 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableEstimator):
         added = self.__dict__.pop("_added_to_fit", np.zeros((len(unknown), 1)))
         if (self._inverse_temperature == 1.0 and not self._added) or not unknown.any():
             return result
-        joint = self._model.look(self._params, Rows(others.features), "joint")[0]
-        joint = joined(joint, self._parts)
+        joint = self._model.predict_rows(self._params, Rows(others.features), "joint")[0]
+        joint = sum_components(joint, self._n_components)
         joint = self._tempered(joint, self._untempered(cast(Blocks, others.features).parts))
         joint = (joint if which is None else joint[which]) + added[unknown]
         if labels.evidence is not None:
-            joint = joint + labels.evidence[unknown][:, :: self._parts]
+            joint = joint + labels.evidence[unknown][:, :: self._n_components]
         p, log_p = normalize(joint)
         result[unknown] = np.where(np.isneginf(log_p)[:, None], result[unknown], p)
         return result
@@ -456,7 +469,7 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableEstimator):
         if text is None:
             constant, terms = super()._group_terms(X, within, group, family, params, block)
             factor = self._inverse_temperature
-            means = (factor * mean_of_parts(logs, within) for _, _, logs in terms)
+            means = (factor * component_mean(logs, within) for _, _, logs in terms)
             return constant, [(*term[:2], mean) for term, mean in zip(terms, means, strict=True)]
         name = group.columns[0].name
         weight = self.text_weights_[name]
@@ -491,4 +504,4 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableEstimator):
         rng: np.random.RandomState,
     ) -> Array:
         text = self._text(column)
-        return drawn if text is None else text._sample_counts(labels // self._parts, rng)
+        return drawn if text is None else text._sample_counts(labels // self._n_components, rng)

@@ -70,7 +70,7 @@ def top_features(
             features.append([_feature(column, words[j], odds[j], frequency[j]) for j in best])
         return features
     if isinstance(family, Categorical):
-        tables = zip(columns, *map(family.split, (params.said, params.log_p)), strict=True)
+        tables = zip(columns, *map(family.split, (params.cell_log_p, params.log_p)), strict=True)
         triples = [(c, OneVsRest(logs(own), prior), np.exp(logs(p))) for c, own, p in tables]
         return [
             [

@@ -5,11 +5,11 @@ TACIT_ENGINE=numpy chooses the oracle. Nothing here knows of rows, labels or mod
 
 from tacit.kernels.dense import Scan, add, distinct, scan
 from tacit.kernels.parallel import kernel_threads, native, one_blas_thread, threads, workers
-from tacit.kernels.sparse import Wanted, csr_arrays, has_duplicates, multiply, score, tally
+from tacit.kernels.sparse import Output, csr_arrays, has_duplicates, multiply, score, tally
 
 __all__ = [
+    "Output",
     "Scan",
-    "Wanted",
     "add",
     "csr_arrays",
     "distinct",

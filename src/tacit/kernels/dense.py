@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tacit.kernels import parallel
 from tacit.kernels.parallel import native, threads
@@ -23,7 +24,7 @@ class Scan(NamedTuple):
     full: bool
 
 
-def scan(values: Any) -> Scan:
+def scan(values: npt.NDArray[Any]) -> Scan:
     """Look through an array of numbers once.
 
     Examples
@@ -41,8 +42,12 @@ def scan(values: Any) -> Scan:
     return Scan(least.item(), most.item(), finite, bool(values.all()))
 
 
-def distinct(rows: Any) -> tuple[Any, Any] | None:
-    """Return the first of each kind of equal rows, and which kind each is; None if half differ.
+def distinct(
+    rows: npt.NDArray[Any],
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]] | None:
+    """Return the first of each kind of equal rows, and which kind each is; None if most differ.
+
+    That is if more than half of the rows are distinct.
 
     Examples
     --------
@@ -61,7 +66,7 @@ def distinct(rows: Any) -> tuple[Any, Any] | None:
     return first[order], np.argsort(order)[which.ravel()]
 
 
-def add(a: Any, b: Any) -> Any:
+def add(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a + b for two arrays, in threads if they are large.
 
     Examples
@@ -74,7 +79,7 @@ def add(a: Any, b: Any) -> Any:
     alike = a.size >= parallel.LEAST_WORK and a.strides == b.strides and a.shape == b.shape
     alike = alike and (a.flags.c_contiguous or a.flags.f_contiguous)
     if module is None or not alike or a.dtype != np.float64 or b.dtype != np.float64:
-        return a + b
+        return np.asarray(a + b)
     out = np.empty_like(a)
     flat = [x.reshape(-1, order="A", copy=False) for x in (a, b, out)]
     module.add(*flat, threads(4 * a.size))

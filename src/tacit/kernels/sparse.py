@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from tacit.kernels.dense import KERNEL_TYPES
 from tacit.kernels.parallel import native, threads
 
-__all__ = ["Wanted", "csr_arrays", "has_duplicates", "multiply", "score", "tally"]
+__all__ = ["CSR", "Output", "csr_arrays", "has_duplicates", "multiply", "score", "tally"]
+
+# A CSR matrix or array. (SciPy has no types.)
+CSR: TypeAlias = Any
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 
-def _places(matrix: Any) -> tuple[Any, Any]:
+def _places(matrix: CSR) -> tuple[Any, Any]:
     """Return where the rows of a CSR matrix begin and the columns of its entries, in one type.
 
     Whatever reaches a kernel comes through here: ValueError if the arrays do not belong together.
@@ -28,13 +33,13 @@ def _places(matrix: Any) -> tuple[Any, Any]:
     return matrix.indptr.astype(index, copy=False), matrix.indices.astype(index, copy=False)
 
 
-def csr_arrays(matrix: Any) -> tuple[Any, Any, Any]:
+def csr_arrays(matrix: CSR) -> tuple[Any, Any, Any]:
     """Return the arrays of a CSR matrix, in types that the kernels take."""
     data = matrix.data if matrix.dtype in KERNEL_TYPES else matrix.data.astype(np.float64)
     return *_places(matrix), data
 
 
-def multiply(matrix: Any, dense: Any) -> Any:
+def multiply(matrix: CSR, dense: Floats) -> Floats:
     """Return matrix @ dense for a CSR matrix.
 
     Examples
@@ -55,13 +60,13 @@ def multiply(matrix: Any, dense: Any) -> Any:
     return out
 
 
-Wanted = Literal["joint", "posterior", "log_posterior"]
+Output = Literal["joint", "posterior", "log_posterior"]
 
 
 def score(
-    matrix: Any, table: Any, constants: Any, wanted: Wanted, *, ones: bool
-) -> tuple[Any, Any] | None:
-    """Score the rows of a CSR matrix that nobody has looked at yet; None if that is necessary.
+    matrix: CSR, table: Floats, constants: Floats, output: Output, *, ones: bool
+) -> tuple[Floats, Floats] | None:
+    """Score rows of a CSR matrix that was not validated; None if it has to be.
 
     The scores are constants + matrix @ table, where all that is stored counts as 1 if `ones`; what
     comes back are they, or their softmax, or its logarithm, and (not with "joint") log p(x). It is
@@ -83,14 +88,14 @@ def score(
         return None
     K = len(constants)
     out, log_p = np.empty((matrix.shape[0], K)), np.empty(matrix.shape[0])
-    how = get_args(Wanted).index(wanted), 2 if ones else 1, ones
+    how = get_args(Output).index(output), 2 if ones else 1, ones
     given = np.ascontiguousarray(table), constants
     size = threads(len(matrix.data) * K)
     plain = module.score(*csr_arrays(matrix), *given, out, log_p, *how, size)
     return (out, log_p) if plain else None
 
 
-def has_duplicates(matrix: Any) -> bool:
+def has_duplicates(matrix: CSR) -> bool:
     """Return whether a row of a CSR matrix holds a column twice; ValueError if it is malformed.
 
     It checks the bounds of all indices, once for all kernels after it.
@@ -109,7 +114,7 @@ def has_duplicates(matrix: Any) -> bool:
     return bool(module.has_duplicates(starts, indices, matrix.shape[1], threads(len(indices))))
 
 
-def tally(labels: Any, matrix: Any) -> tuple[Any, Any]:
+def tally(labels: CSR, matrix: CSR) -> tuple[Floats, Floats]:
     """Return labels.T @ matrix, dense, for CSR matrices of which labels is narrow; and its sums.
 
     Examples

@@ -121,7 +121,7 @@ class SavedTexts:
     pool : Pool
         Their weights.
     unlabeled_help, evaluation
-        Scores on held-out labels.
+        LabelScores on held-out labels.
     groups : SavedTextGroups or None
         Clusters of texts.
     correction : TextCorrection or None
@@ -182,6 +182,9 @@ def _make_vectorizer(fields: dict[str, Any]) -> CountVectorizer:
     vocabulary = words if given else None
     vectorizer = CountVectorizer(**fields, vocabulary=vocabulary, dtype=np.dtype(dtype).type)
     vectorizer._validate_params()
+    if [type(n) for n in vectorizer.ngram_range] != [int, int]:
+        raise ValueError("CountVectorizer has an ngram_range that is no pair of whole numbers")
+    vectorizer._validate_ngram_range()
     if len(vectorizer.token_pattern or "") > LONGEST_PATTERN:
         raise ValueError("CountVectorizer has a token_pattern that is too long")
     re.compile(vectorizer.token_pattern or "")

@@ -16,8 +16,17 @@ import numpy.typing as npt
 from tacit import kernels
 from tacit.data.rows import Rows
 from tacit.em import Statistics
-from tacit.families.base import Family, check_array, check_shares
-from tacit.numerics import Array, column_sums, expected_log, log, log_normalize, normalize, ratio
+from tacit.families.base import Family, check_array, check_sums_to_one
+from tacit.numerics import (
+    Array,
+    Matrix,
+    column_sums,
+    expected_log,
+    log,
+    log_normalize,
+    normalize,
+    ratio,
+)
 
 __all__ = ["ClassCounts", "NaiveBayes", "Params"]
 
@@ -69,15 +78,15 @@ class NaiveBayes:
 
     family: Family
     class_alpha: float = 0.0
-    class_prior: Any = None
+    class_prior: Array | None = None
     hard: bool = False
 
-    def rows(self, X: Any, evidence: Any = None, weight: Any = None) -> Rows:
+    def rows(self, X: Any, evidence: Array | None = None, weight: Array | None = None) -> Rows:
         """Encode a matrix of features, with log evidence and weights if there are any."""
         X = X if hasattr(X, "shape") else np.asarray(X, dtype=np.float64)
         return Rows(self.family.encode(X), evidence, weight)
 
-    def start(self, rows: Rows, responsibilities: Any) -> Params:
+    def start(self, rows: Rows, responsibilities: Matrix) -> Params:
         """Return the params that responsibilities of shape (n, K) give: a start for EM."""
         return self.maximize(self.count(rows, np.asarray(responsibilities, dtype=np.float64)))
 
@@ -108,15 +117,17 @@ class NaiveBayes:
             responsibilities[impossible] = guess
         return responsibilities, log_p, joint
 
-    def look(self, params: Params, rows: Rows, wanted: kernels.Wanted) -> tuple[Array, Array]:
-        """Return what is wanted of rows without evidence, and log p(x) unless it is "joint".
+    def predict_rows(
+        self, params: Params, rows: Rows, output: kernels.Output
+    ) -> tuple[Array, Array]:
+        """Return the joint, posterior or log-posterior of unlabelled rows, and log p(x).
 
         A row that is impossible under every class has no posterior; its log p(x) is -inf.
         """
         joint = self.log_joint_rows(params, rows.features)
-        if wanted == "joint":
+        if output == "joint":
             return joint, np.full(len(joint), np.nan)
-        return normalize(joint) if wanted == "posterior" else log_normalize(joint)
+        return normalize(joint) if output == "posterior" else log_normalize(joint)
 
     def expect(self, params: Params, rows: Rows) -> ClassCounts:
         """Return soft counts: C Fig. 1 step 1, W (21) and (22), L "E-step"."""
@@ -133,7 +144,9 @@ class NaiveBayes:
         counts = self.count(rows, responsibilities, params)
         return replace(counts, log_likelihood=float(log_p.sum()))
 
-    def count(self, rows: Rows, responsibilities: Any, params: Params | None = None) -> ClassCounts:
+    def count(
+        self, rows: Rows, responsibilities: Matrix, params: Params | None = None
+    ) -> ClassCounts:
         """Return the statistics of rows with these responsibilities, dense or CSR (n, K)."""
         weights = responsibilities
         if rows.weight is not None:
@@ -189,7 +202,7 @@ class NaiveBayes:
         return own + self.family.n_parameters(params.features)
 
     def restore(self, statistics: ClassCounts, K: int, d: int) -> Params:
-        """Return the params of statistics from elsewhere, such as a file, after a close look.
+        """Return the params of statistics from elsewhere, such as a file, after validation.
 
         Raises ValueError unless the model, the statistics and the params are sound for K classes
         and d columns. The fields of all of them must have the right types already.
@@ -200,6 +213,6 @@ class NaiveBayes:
         self.family.check(statistics.features, K, d)
         params = self.maximize(statistics)
         check_array("class prior", np.exp(params.class_log_prior), (K,), least=0.0)
-        check_shares("class prior", np.exp(params.class_log_prior).sum(keepdims=True))
+        check_sums_to_one("class prior", np.exp(params.class_log_prior).sum(keepdims=True))
         self.family.check_params(params.features)
         return params

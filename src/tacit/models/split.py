@@ -20,7 +20,7 @@ from tacit.data.rows import Rows
 from tacit.families.merged import Merged, merge_words
 from tacit.models.naive_bayes import ClassCounts, NaiveBayes
 from tacit.models.starts import responsibilities
-from tacit.numerics import Array
+from tacit.numerics import Array, Matrix
 
 __all__ = ["Split", "count_labelled", "select", "split_rows"]
 
@@ -77,7 +77,7 @@ class Split:
         return [] if self.distinct is None else list(self.distinct.chunks())
 
     def start(
-        self, init: Any, X: Any, labels: Labels, weight: Array, rng: np.random.RandomState
+        self, init: Any, X: Matrix, labels: Labels, weight: Array, rng: np.random.RandomState
     ) -> tuple[Rows, Array]:
         """Return rows to start from, and their responsibilities (see `tacit.models.starts`)."""
         draw = partial(responsibilities, init, rng=rng, hard=self.model.hard)
@@ -116,7 +116,7 @@ def split_rows(
     if loop.any():
         merged = merge_words(model.family, rows.features) if merging else None
         family, features = (model.family, rows.features) if merged is None else merged
-        model = replace(model, family=family.for_rounds(features))
+        model = replace(model, family=family.for_em(features))
         rows = replace(rows, features=features)
         distinct, duplicates = collapse(model, select(rows, loop, labels))
     fixed = count_labelled(model, rows, known, labels) if known.any() else None

@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tacit.data.labels import Labels
 from tacit.data.rows import Joined
-from tacit.numerics import Array, ratio
+from tacit.numerics import Array, Matrix, ratio
 
-__all__ = ["cut", "is_fixed", "is_random", "responsibilities"]
+__all__ = ["from_labels_alone", "is_random", "responsibilities", "split_classes"]
 
 
 def is_random(init: Any, labels: Labels, weight: Array) -> bool:
@@ -25,8 +25,10 @@ def is_random(init: Any, labels: Labels, weight: Array) -> bool:
     return callable(init)
 
 
-def is_fixed(init: Any, labels: Labels, weight: Array, loop: npt.NDArray[np.bool_]) -> bool:
-    """Return whether the rows whose label is known are all that a start needs."""
+def from_labels_alone(
+    init: Any, labels: Labels, weight: Array, loop: npt.NDArray[np.bool_]
+) -> bool:
+    """Return whether the start is the estimate from the labelled rows alone."""
     by_labels = isinstance(init, str) and init == "labels" and not len(_unnamed(labels, weight))
     return bool(by_labels and labels.unknown[loop].all())
 
@@ -44,7 +46,7 @@ def _unnamed(labels: Labels, weight: Array) -> npt.NDArray[np.intp]:
 
 def responsibilities(
     init: Any,
-    X: Any,
+    X: Matrix,
     labels: Labels,
     weight: Array,
     rng: np.random.RandomState,
@@ -94,7 +96,7 @@ def responsibilities(
 
 
 def _refuse_symmetry(start: Array, used: npt.NDArray[np.bool_], names: npt.NDArray[Any]) -> None:
-    """Refuse a start in which classes that no label tells apart are alike (trap 1)."""
+    """Refuse a start symmetric in classes that no label tells apart: EM would keep it so."""
     for rows in (slice(100), slice(None)):  # a few rows mostly tell
         columns = start[rows][used[rows]].round(6).T + 0.0  # -0 is 0
         if len({column.tobytes() for column in columns}) == len(names):
@@ -110,7 +112,9 @@ def _refuse_symmetry(start: Array, used: npt.NDArray[np.bool_], names: npt.NDArr
 LITTLE = 1e-3
 
 
-def cut(X: Any, posterior: Array, weight: Array, parts: int, rng: np.random.RandomState) -> Array:
+def split_classes(
+    X: Matrix, posterior: Array, weight: Array, parts: int, rng: np.random.RandomState
+) -> Array:
     """Return responsibilities of parts of classes, cut by the place of rows on a random line.
 
     Most of a row goes to the part that it lies in, and no part is without any row: a class that no
@@ -119,7 +123,7 @@ def cut(X: Any, posterior: Array, weight: Array, parts: int, rng: np.random.Rand
     Examples
     --------
     >>> X, rng = np.array([[1.0], [2.0], [8.0], [9.0]]), np.random.RandomState(0)
-    >>> cut(X, np.ones((4, 1)), np.ones(4), 2, rng).round(2).tolist()
+    >>> split_classes(X, np.ones((4, 1)), np.ones(4), 2, rng).round(2).tolist()
     [[0.9, 0.1], [0.9, 0.1], [0.1, 0.9], [0.1, 0.9]]
     """
     order = np.argsort(_places(X, rng), kind="stable")
@@ -134,14 +138,14 @@ def cut(X: Any, posterior: Array, weight: Array, parts: int, rng: np.random.Rand
     return np.asarray((posterior[:, :, None] * share).reshape(len(posterior), -1))
 
 
-def _places(X: Any, rng: np.random.RandomState) -> Array:
+def _places(X: Matrix, rng: np.random.RandomState) -> Array:
     """Return the place of each row on a random line."""
     blocks = X.blocks if isinstance(X, Joined) else (X,)
     return np.asarray(np.sum([_projected(block, rng) for block in blocks], axis=0))
 
 
 def _distinct(
-    X: Any, weight: Array, rng: np.random.RandomState
+    X: Matrix, weight: Array, rng: np.random.RandomState
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Array]:
     """Return an index of each distinct row, which of them each row is, and their weights.
 
@@ -157,7 +161,7 @@ def _distinct(
     return used[index], of_all, share
 
 
-def _projected(X: Any, rng: np.random.RandomState) -> Array:
+def _projected(X: Matrix, rng: np.random.RandomState) -> Array:
     """Return the place of each row on a random line; a missing cell is a value like any other."""
     along = rng.standard_normal(X.shape[1])
     if sparse.issparse(X):
@@ -167,7 +171,7 @@ def _projected(X: Any, rng: np.random.RandomState) -> Array:
     return np.asarray(place + (missing * rng.standard_normal(X.shape[1])).sum(axis=1))
 
 
-def _seeds(X: Any, weight: Array, K: int, rng: np.random.RandomState) -> Array:
+def _seeds(X: Matrix, weight: Array, K: int, rng: np.random.RandomState) -> Array:
     """Start each class halfway between all rows and one row of its own, drawn at random.
 
     Nothing that was seen gets probability zero, and the rows drawn differ if enough do.
@@ -181,7 +185,7 @@ def _seeds(X: Any, weight: Array, K: int, rng: np.random.RandomState) -> Array:
     return np.where(which[:, None] == drawn, 1.0 + factor, 1.0)
 
 
-def _kmeans(X: Any, weight: Array, K: int, rng: np.random.RandomState) -> Array:
+def _kmeans(X: Matrix, weight: Array, K: int, rng: np.random.RandomState) -> Array:
     """Return the clusters that k-means finds, missing cells at the mean of their column."""
     from sklearn.cluster import KMeans  # takes as long to import as all the rest
 
@@ -198,7 +202,7 @@ def _kmeans(X: Any, weight: Array, K: int, rng: np.random.RandomState) -> Array:
     return np.asarray(np.eye(K)[found[which]])
 
 
-def _given(init: Any, X: Any, n: int, K: int, rng: np.random.RandomState) -> Array:
+def _given(init: Any, X: Matrix, n: int, K: int, rng: np.random.RandomState) -> Array:
     given = np.asarray(init(X, K, rng) if callable(init) else init, dtype=np.float64)
     if given.shape != (n, K):
         raise ValueError(

@@ -39,9 +39,9 @@ nb::object to_numpy(std::vector<T> &&values, std::size_t size) {
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {size}, owner));
 }
 
-void define_codes(nb::module_ &m);
-void define_columns(nb::module_ &m);
-void define_numbers(nb::module_ &m);
+void define_categorical(nb::module_ &m);
+void define_categories(nb::module_ &m);
+void define_gaussian(nb::module_ &m);
 void define_packed(nb::module_ &m);
 void define_scores(nb::module_ &m);
 void define_sparse(nb::module_ &m);

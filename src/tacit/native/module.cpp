@@ -4,9 +4,9 @@
 
 NB_MODULE(_native, m) {
     m.doc() = "Native kernels of tacit.";
-    tacit::define_codes(m);
-    tacit::define_columns(m);
-    tacit::define_numbers(m);
+    tacit::define_categorical(m);
+    tacit::define_categories(m);
+    tacit::define_gaussian(m);
     tacit::define_packed(m);
     tacit::define_scores(m);
     tacit::define_sparse(m);

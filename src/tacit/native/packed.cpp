@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t slice = 1 << 15;  // entries of the columns that one task counts
 
 template <typename T>
-struct Found {  // what kind of numbers the values are
+struct ValueKinds {  // what kind of numbers the values are
     bool one = true, byte = true;
     void see(T value) {
         const double x = static_cast<double>(value);
@@ -30,7 +30,7 @@ template <typename From, typename To>
 std::unique_ptr<char[]> converted(const From *from, std::size_t size, int threads) {
     std::unique_ptr<char[]> own(new char[size * sizeof(To) + 1]);
     To *to = reinterpret_cast<To *>(own.get());
-    share_ranges(size, 1 << 18, threads, [=](std::size_t begin, std::size_t end) {
+    parallel_for_ranges(size, 1 << 18, threads, [=](std::size_t begin, std::size_t end) {
         for (std::size_t p = begin; p < end; ++p) to[p] = static_cast<To>(from[p]);
     });
     return own;
@@ -80,7 +80,7 @@ void Packed::turn(const Entries &rows, Part &to, int threads) const {
     const std::size_t parts = std::max<std::size_t>(
         1, std::min<std::size_t>(static_cast<std::size_t>(threads), size / (1 << 16)));
     std::vector<std::vector<std::int64_t>> places(parts);
-    share(parts, threads, [&](std::size_t part) {
+    parallel_for(parts, threads, [&](std::size_t part) {
         std::vector<std::int64_t> &count = places[part];
         count.assign(columns_, 0);
         for (std::size_t i = lines * part / parts; i < lines * (part + 1) / parts; ++i) {
@@ -101,8 +101,8 @@ void Packed::turn(const Entries &rows, Part &to, int threads) const {
     to.bound();
     const std::size_t width = by_column_.narrow ? 2 : 4, entries = static_cast<std::size_t>(total);
     constexpr bool bare = std::is_same<Value, One>::value;
-    to.own_indices.reset(new char[(entries + ahead) * width]);
-    std::memset(to.own_indices.get() + entries * width, 0, ahead * width);
+    to.own_indices.reset(new char[(entries + prefetch_distance) * width]);
+    std::memset(to.own_indices.get() + entries * width, 0, prefetch_distance * width);
     if (!bare) to.own_values.reset(new char[entries * sizeof(Value) + 1]);
     to.indices = to.own_indices.get();
     to.values = to.own_values.get();
@@ -118,7 +118,7 @@ void Packed::turn(const Entries &rows, Part &to, int threads) const {
             }
         }
     };
-    share(parts, threads, [&](std::size_t part) {
+    parallel_for(parts, threads, [&](std::size_t part) {
         char *index = to.own_indices.get();
         by_column_.narrow ? scatter(part, reinterpret_cast<std::uint16_t *>(index))
                           : scatter(part, reinterpret_cast<std::int32_t *>(index));
@@ -165,8 +165,8 @@ void Packed::take(int threads) {
     const std::size_t size = held_values_.shape(0);
     const T *from = static_cast<const T *>(held_values_.data());
     std::atomic<int> found{3};
-    share_ranges(size, 1 << 16, threads, [&](std::size_t begin, std::size_t end) {
-        Found<T> own;
+    parallel_for_ranges(size, 1 << 16, threads, [&](std::size_t begin, std::size_t end) {
+        ValueKinds<T> own;
         for (std::size_t p = begin; p < end; ++p) own.see(from[p]);
         found.fetch_and(own.one + 2 * own.byte);
     });
@@ -207,7 +207,7 @@ void Packed::set_ones_apart(int threads) {
     ones.bounds.resize(lines + 1);
     rest.bounds.resize(lines + 1);
     constexpr std::size_t some = 512;  // rows that one task takes
-    share_ranges(lines, some, threads, [&](std::size_t first, std::size_t last) {
+    parallel_for_ranges(lines, some, threads, [&](std::size_t first, std::size_t last) {
         for (std::size_t i = first; i < last; ++i) {
             ones.bounds[i + 1] = std::count(value + given.begin[i], value + given.end[i], T{1});
             rest.bounds[i + 1] = given.size_of(i) - ones.bounds[i + 1];
@@ -223,7 +223,7 @@ void Packed::set_ones_apart(int threads) {
     rest.values = rest.own_values.get();
     To *bare = reinterpret_cast<To *>(ones.own_indices.get()), *others = reinterpret_cast<To *>(rest.own_indices.get());
     std::uint8_t *values = reinterpret_cast<std::uint8_t *>(rest.own_values.get());
-    share_ranges(lines, some, threads, [&](std::size_t first, std::size_t last) {
+    parallel_for_ranges(lines, some, threads, [&](std::size_t first, std::size_t last) {
         for (std::size_t i = first; i < last; ++i) {
             std::int64_t to_ones = ones.begin[i], to_rest = rest.begin[i];
             for (std::int64_t p = given.begin[i]; p < given.end[i]; ++p) {
@@ -271,11 +271,11 @@ bool has_duplicates(Vector<const Index> starts, Vector<const Index> indices, std
     std::atomic<bool> outside{false}, twice{false};
     {
         nb::gil_scoped_release release;
-        share_ranges(rows, 1024, threads, [&](std::size_t first, std::size_t last) {
+        parallel_for_ranges(rows, 1024, threads, [&](std::size_t first, std::size_t last) {
             const auto begin = static_cast<std::size_t>(start[first]), end = static_cast<std::size_t>(start[last]);
             std::make_unsigned_t<Index> most = 0;
             std::size_t falls = 0;
-            best<LookAt<Index>>(index, begin, end, &most, &falls);
+            dispatch<IndexRange<Index>>(index, begin, end, &most, &falls);
             if (begin < end && most >= columns) {
                 outside = true;
                 return;

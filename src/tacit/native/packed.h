@@ -14,7 +14,7 @@
 
 namespace tacit {
 
-constexpr std::int64_t ahead = 32;  // entries that are fetched before their turn
+constexpr std::int64_t prefetch_distance = 32;  // entries that are fetched before their turn
 
 // Values that are all 1 are not stored.
 struct One {};

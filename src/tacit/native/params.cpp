@@ -25,7 +25,7 @@ double in_order(const std::vector<double> &sums) {
 }
 
 // to[j, k] = from[k * by_class + j]. What comes behind the last line is prefetched.
-struct Turn {
+struct Transpose {
     static TACIT_INLINE void run(const double *from, std::int64_t by_class, std::size_t lines, std::size_t K,
                                  double *to) {
         std::size_t k = 0;
@@ -67,7 +67,7 @@ class Lines {
 
     void copy(std::size_t first, std::size_t last, double *to) const {
         const double *from = data_ + static_cast<std::int64_t>(first) * by_line_;
-        if (by_line_ == 1) return best<Turn>(from, by_class_, last - first, classes, to);
+        if (by_line_ == 1) return dispatch<Transpose>(from, by_class_, last - first, classes, to);
         for (std::size_t k = 0; k < classes; ++k, from += by_class_) {
             const double *one = from;
             for (std::size_t j = 0; j < last - first; ++j, one += by_line_) to[j * classes + k] = *one;
@@ -122,7 +122,7 @@ struct LogRatios {
 };
 
 // Numbers for each place of a tile of lines, and room for more.
-struct Room {
+struct Buffers {
     std::vector<double> alpha, totals, counts, rest;
 
     // One for all lines is spread out once.
@@ -147,8 +147,8 @@ nb::object by_tiles(std::size_t lines, int threads, const Work &work) {
     Sums parts(ranges(lines), 2);
     {
         nb::gil_scoped_release release;
-        share_ranges(lines, range, threads, [&](std::size_t first, std::size_t last) {
-            Room room;
+        parallel_for_ranges(lines, range, threads, [&](std::size_t first, std::size_t last) {
+            Buffers room;
             for (std::size_t at = first; at < last; at += tile) {
                 work(at, std::min(last, at + tile), room, parts.of(first / range));
             }
@@ -159,7 +159,7 @@ nb::object by_tiles(std::size_t lines, int threads, const Work &work) {
 }
 
 // Words: each class's counts over their total. Returns the sum of alpha log_p and that of counts log_p.
-nb::object log_shares(Strided<const double> counts, Vector<const double> alpha,
+nb::object log_probabilities(Strided<const double> counts, Vector<const double> alpha,
                       Vector<const double> log_totals, Matrix<double> log_p, int threads) {
     const Lines given(counts);
     const std::size_t lines = given.count, K = given.classes;
@@ -167,14 +167,14 @@ nb::object log_shares(Strided<const double> counts, Vector<const double> alpha,
     const Alpha smoothing = alpha_of(alpha, lines);
     const double *totals = log_totals.data();
     const double uniform = -std::log(static_cast<double>(lines));
-    return by_tiles(lines, threads, [&](std::size_t first, std::size_t last, Room &room, double *sums) {
+    return by_tiles(lines, threads, [&](std::size_t first, std::size_t last, Buffers &room, double *sums) {
         room.spread(smoothing, first, last, K);
         room.spread(totals, K);
         room.counts.resize(tile * K);
         const double *from = given.at(first, last, room.counts.data()), *alphas = room.alpha.data();
         const double *by = room.totals.data();
         double *to = log_p.data() + first * K;
-        widest<LogRatios>(from, alphas, by, uniform, (last - first) * K, to, sums);
+        dispatch_wide<LogRatios>(from, alphas, by, uniform, (last - first) * K, to, sums);
     });
 }
 
@@ -195,26 +195,26 @@ nb::object log_odds(Strided<const double> ones, std::optional<Matrix<const doubl
     const bool by_class = !zeros && smoothing.one;  // then all lines have the same totals
     std::vector<double> of_classes(by_class ? K : 0);
     for (std::size_t k = 0; k < of_classes.size(); ++k) of_classes[k] = all[k] + 2 * smoothing[0];
-    widest<Logarithms>(of_classes.data(), of_classes.size());
-    return by_tiles(lines, threads, [&](std::size_t first, std::size_t last, Room &room, double *sums) {
+    dispatch_wide<Logarithms>(of_classes.data(), of_classes.size());
+    return by_tiles(lines, threads, [&](std::size_t first, std::size_t last, Buffers &room, double *sums) {
         const std::size_t begin = 0, count = last - first, size = count * K;
         room.spread(smoothing, first, last, K);
         room.counts.resize(tile * K);
         room.rest.resize(tile * K);
         const double *one = given.at(first, last, room.counts.data());
         const double *zero = zeros ? zeros->data() + first * K : room.rest.data();
-        if (!zeros) best<Smooth<true>>(one, all, Alpha{&nought, true}, begin, count, K, K, room.rest.data());
+        if (!zeros) dispatch<Smooth<true>>(one, all, Alpha{&nought, true}, begin, count, K, K, room.rest.data());
         if (by_class) {
             room.spread(of_classes.data(), K);
         } else {
             room.totals.resize(tile * K);
             for (std::size_t i = 0; i < size; ++i) room.totals[i] = one[i] + zero[i] + 2 * room.alpha[i];
-            widest<Logarithms>(room.totals.data(), size);
+            dispatch_wide<Logarithms>(room.totals.data(), size);
         }
         const double *alphas = room.alpha.data(), *by = room.totals.data();
         double *p = log_p.data() + first * K, *not_p = log_not.data() + first * K;
-        widest<LogRatios>(one, alphas, by, half, size, p, sums);
-        widest<LogRatios>(zero, alphas, by, half, size, not_p, sums);
+        dispatch_wide<LogRatios>(one, alphas, by, half, size, p, sums);
+        dispatch_wide<LogRatios>(zero, alphas, by, half, size, not_p, sums);
     });
 }
 
@@ -236,20 +236,20 @@ nb::object make_weights(Strided<const double> counts, Vector<const double> alpha
     std::vector<double> totals(stride), all(pairs ? stride : 0);
     std::copy(log_totals.data(), log_totals.data() + K, totals.begin());
     if (pairs) std::copy(seen->data(), seen->data() + K, all.begin());
-    std::vector<Prepared> found(ranges(lines));
+    std::vector<WeightSummary> found(ranges(lines));
     Sums sums(ranges(lines), stride);  // of the constants
     {
         nb::gil_scoped_release release;
-        share_ranges(lines, range, threads, [&](std::size_t first, std::size_t last) {
+        parallel_for_ranges(lines, range, threads, [&](std::size_t first, std::size_t last) {
             std::vector<double> room(tile * K), logs(2 * tile * stride);
             for (std::size_t at = first; at < last; at += tile) {
                 const std::size_t begin = 0, count = std::min(last, at + tile) - at, size = count * stride;
                 const double *from = given.at(at, at + count, room.data()), *of_classes = all.data();
                 const Alpha own = smoothing.from(at);
                 double *log = logs.data();
-                best<Smooth<false>>(from, of_classes, own, begin, count, K, stride, log);
-                if (pairs) best<Smooth<true>>(from, of_classes, own, begin, count, K, stride, log + size);
-                widest<Logarithms>(log, (pairs ? 2 : 1) * size);
+                dispatch<Smooth<false>>(from, of_classes, own, begin, count, K, stride, log);
+                if (pairs) dispatch<Smooth<true>>(from, of_classes, own, begin, count, K, stride, log + size);
+                dispatch_wide<Logarithms>(log, (pairs ? 2 : 1) * size);
                 const auto make = [&](auto kernel) {
                     kernel(K, own, static_cast<const double *>(totals.data()), count, K, table.data() + at * K,
                            remainder ? remainder->data() + at * K : nullptr, mean.data() + at,
@@ -261,8 +261,8 @@ nb::object make_weights(Strided<const double> counts, Vector<const double> alpha
     }
     const std::vector<double> total = sums.total();
     std::copy(total.begin(), total.begin() + K, constants.data());
-    Prepared both;
-    for (const Prepared &one : found) {
+    WeightSummary both;
+    for (const WeightSummary &one : found) {
         both.density += one.density;
         both.bounded &= one.bounded;
     }
@@ -282,9 +282,9 @@ double expected_score(Matrix<const double> counts, Vector<const Real> table,
     const float *less = remainder ? remainder->data() : nullptr;
     nb::gil_scoped_release release;
     std::vector<double> sums(ranges(lines));
-    share_ranges(lines, range, threads, [&](std::size_t first, std::size_t last) {
+    parallel_for_ranges(lines, range, threads, [&](std::size_t first, std::size_t last) {
         double &own = sums[first / range];
-        best<ExpectedScore>(from, weights, less, first * K, last * K, &own);
+        dispatch<ExpectedScore>(from, weights, less, first * K, last * K, &own);
         for (std::size_t j = first; j < last; ++j) {
             own += middle[j] * std::accumulate(from + j * K, from + (j + 1) * K, 0.0);
         }
@@ -298,7 +298,7 @@ void by_column(Strided<const double> counts, Matrix<double> out, int threads) {
     check(out.shape(0) == given.count && out.shape(1) == given.classes && threads >= 1, "shapes differ");
     double *to = out.data();
     nb::gil_scoped_release release;
-    share_ranges(given.count, range, threads, [&](std::size_t first, std::size_t last) {
+    parallel_for_ranges(given.count, range, threads, [&](std::size_t first, std::size_t last) {
         for (std::size_t at = first; at < last; at += tile) {
             given.copy(at, std::min(last, at + tile), to + at * given.classes);
         }
@@ -312,7 +312,7 @@ void add(Vector<const double> a, Vector<const double> b, Vector<double> out, int
     const double *one = a.data(), *two = b.data();
     double *to = out.data();
     nb::gil_scoped_release release;
-    share_ranges(size, 1 << 15, threads, [=](std::size_t first, std::size_t last) {
+    parallel_for_ranges(size, 1 << 15, threads, [=](std::size_t first, std::size_t last) {
         for (std::size_t i = first; i < last; ++i) to[i] = one[i] + two[i];
     });
 }
@@ -329,7 +329,7 @@ void define_weights(nb::module_ &m) {
 }  // namespace
 
 void define_params(nb::module_ &m) {
-    m.def("log_shares", &log_shares, nb::arg("counts"), nb::arg("alpha"), nb::arg("log_totals"),
+    m.def("log_probabilities", &log_probabilities, nb::arg("counts"), nb::arg("alpha"), nb::arg("log_totals"),
           nb::arg("log_p").noconvert(), nb::arg("threads"));
     m.def("log_odds", &log_odds, nb::arg("ones"), nb::arg("zeros").none(), nb::arg("seen"), nb::arg("alpha"),
           nb::arg("log_p").noconvert(), nb::arg("log_not").noconvert(), nb::arg("threads"));

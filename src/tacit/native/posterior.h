@@ -249,7 +249,7 @@ void choose(Real *scores, std::size_t count, std::size_t stride, std::size_t K, 
 
 // A row that is impossible in every class: what the prior and the evidence say, or the evidence.
 template <typename Real>
-void guess(const Block<Real> &part, std::size_t i, std::size_t stride, const double *prior,
+void impossible_row(const Block<Real> &part, std::size_t i, std::size_t stride, const double *prior,
            const double *evidence, bool hard) {
     const std::size_t K = part.classes;
     std::vector<double> p(K);
@@ -293,10 +293,10 @@ class Posteriors {
         block_ = {count, K_, scores_.data(), exps_.data(), weight, tops_, totals_, rest_, left_, sums};
         if (evidence) add_evidence(scores_.data(), count, stride_, evidence, K_);
         if (hard_) choose(scores_.data(), count, stride_, K_, best_tops_);
-        K_ <= few ? widest<NormalizeFew>(block_) : widest<Normalize>(block_);
+        K_ <= few ? dispatch_wide<NormalizeFew>(block_) : dispatch_wide<Normalize>(block_);
         if (hard_) std::copy(best_tops_, best_tops_ + count, tops_);
         for (std::size_t i = 0; i < count; ++i) {
-            if (std::isinf(tops_[i])) guess(block_, i, stride_, prior_, evidence, hard_);
+            if (std::isinf(tops_[i])) impossible_row(block_, i, stride_, prior_, evidence, hard_);
         }
         return block_;
     }
@@ -312,7 +312,7 @@ class Posteriors {
             }
         }
         double *totals = totals_;
-        widest<Logarithms>(totals, block_.count);
+        dispatch_wide<Logarithms>(totals, block_.count);
         for (std::size_t i = 0; i < block_.count; ++i) {
             if (std::isinf(tops_[i])) return tops_[i];
             sum += (block_.weight ? block_.weight[i] : 1.0) * totals_[i] + rest_[i];

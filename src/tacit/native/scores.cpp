@@ -14,44 +14,6 @@ namespace {
 
 enum class Wanted { joint, posterior, log_posterior };
 
-// log p(x) of `count` rows of scores, each in whole vectors, -inf behind the last class: the log of the sum of
-// exp(score - top), in `totals`, is still to be taken and added to the top.
-template <int bytes>
-struct SumUp {
-    static TACIT_INLINE void run(const double *scores, std::size_t count, std::size_t stride, double *tops,
-                                 double *totals) {
-        constexpr int L = bytes / sizeof(double);
-        stride % L == 0 ? in_vectors<L>(scores, count, stride, tops, totals)
-                        : in_vectors<4>(scores, count, stride, tops, totals);
-    }
-
-    template <int L>
-    static TACIT_INLINE void in_vectors(const double *scores, std::size_t count, std::size_t stride, double *tops,
-                                        double *totals) {
-        typedef Vec<double, L> V;
-        for (std::size_t i = 0; i < count; ++i) {
-            V most, x;
-            load<double, L>(most, scores + i * stride);
-            for (std::size_t k = L; k < stride; k += L) {
-                load<double, L>(x, scores + i * stride + k);
-                most = x > most ? x : most;
-            }
-            tops[i] = largest<double, L>(most);
-        }
-        for (std::size_t i = 0; i < count; ++i) {
-            const double base = tops[i] > -std::numeric_limits<double>::infinity() ? tops[i] : 0.0;
-            V all{}, x;
-            for (std::size_t k = 0; k < stride; k += L) {
-                load<double, L>(x, scores + i * stride + k);
-                x -= base;
-                exponential<L>(x);
-                all += x;
-            }
-            totals[i] = sum<double, L>(all);
-        }
-    }
-};
-
 // From the scores of a block of rows, log p(x, y), to what is wanted of them.
 class Softmax {
   public:
@@ -63,21 +25,22 @@ class Softmax {
     // Writes rows of K numbers and, but for `joint`, log p(x) of each. A row of -inf alone becomes zeros, or
     // stays as it is; its log p(x) is -inf.
     void run(std::size_t count, Wanted wanted, double *out, double *log_p) {
-        double *totals = totals_;
-        if (wanted == Wanted::posterior) {
-            widest<Normalize>(Block<double>{count, K_, scores_.data(), exps_.data(), nullptr, tops_, totals_, rest_,
-                                            left_, sums_.data()});
-        } else if (wanted == Wanted::log_posterior) {
-            const double *scores = scores_.data();
-            double *tops = tops_;
-            widest<SumUp>(scores, count, stride_, tops, totals);
+        for (std::size_t i = 0; i < count && wanted != Wanted::posterior; ++i) {
+            std::copy_n(scores_.data() + i * stride_, K_, out + i * K_);
         }
-        if (wanted != Wanted::joint) widest<Logarithms>(totals, count);
+        if (wanted == Wanted::joint) return;
+        double *totals = totals_;
+        dispatch_wide<Normalize>(Block<double>{count, K_, scores_.data(), exps_.data(), nullptr, tops_, totals_,
+                                               rest_, left_, sums_.data()});
+        dispatch_wide<Logarithms>(totals, count);
         for (std::size_t i = 0; i < count; ++i) {
-            const bool possible = wanted != Wanted::joint && !std::isinf(tops_[i]);
-            if (wanted != Wanted::joint) log_p[i] = possible ? tops_[i] + totals[i] : tops_[i];
-            const double less = possible && wanted == Wanted::log_posterior ? log_p[i] : 0.0;
-            for (std::size_t k = 0; k < K_; ++k) out[i * K_ + k] = scores_[i * stride_ + k] - less;
+            log_p[i] = std::isinf(tops_[i]) ? tops_[i] : tops_[i] + totals[i];
+            double *row = out + i * K_;
+            if (wanted == Wanted::posterior) {
+                std::copy_n(scores_.data() + i * stride_, K_, row);
+            } else if (!std::isinf(tops_[i])) {
+                for (std::size_t k = 0; k < K_; ++k) row[k] -= log_p[i];
+            }
         }
     }
 
@@ -93,7 +56,7 @@ void normalize(Matrix<double> joint, Vector<double> log_p, bool logs, int thread
     check(log_p.shape(0) == rows && threads >= 1, "shapes differ");
     double *all = joint.data(), *log_sums = log_p.data();
     nb::gil_scoped_release release;
-    share_ranges(rows, 16 * block, threads, [=](std::size_t begin, std::size_t end) {
+    parallel_for_ranges(rows, 16 * block, threads, [=](std::size_t begin, std::size_t end) {
         Softmax softmax(K);
         for (std::size_t first = begin; first < end; first += block) {
             const std::size_t count = std::min(block, end - first);
@@ -118,10 +81,10 @@ bool are_plain(const Index *starts, const Index *indices, const Value *values, s
     const auto begin = static_cast<std::size_t>(starts[first]), end = static_cast<std::size_t>(starts[last]);
     if (begin == end) return true;
     Range<Value> range;
-    best<Scan<Value>>(values, begin, end, &range);
+    dispatch<Scan<Value>>(values, begin, end, &range);
     std::make_unsigned_t<Index> most = 0;
     std::size_t falls = 0;
-    best<LookAt<Index>>(indices, begin, end, &most, &falls);
+    dispatch<IndexRange<Index>>(indices, begin, end, &most, &falls);
     for (std::size_t i = first; i < last; ++i) {  // between two rows the indices may fall
         const Index p = starts[i];
         falls -= p > 0 && p < starts[i + 1] && indices[p] <= indices[p - 1];
@@ -174,7 +137,7 @@ bool score(Vector<const Index> starts, Vector<const Index> indices, Vector<const
     std::fill(base.begin() + stride, base.end(), 0.0);
     const Base<double> begin{base.data(), base.data() + stride};
     std::atomic<bool> plain{true};
-    share_ranges(rows, 4 * block, threads, [&](std::size_t first, std::size_t last) {
+    parallel_for_ranges(rows, 4 * block, threads, [&](std::size_t first, std::size_t last) {
         Softmax softmax(K);
         for (std::size_t i = first; i < last && plain; i += block) {
             const std::size_t count = std::min(block, last - i);
@@ -183,8 +146,8 @@ bool score(Vector<const Index> starts, Vector<const Index> indices, Vector<const
                 plain = false;
                 return;
             }
-            ones ? widest<Score>(bare, i, count, from, K, begin, stride, softmax.scores())
-                 : widest<Score>(lines, i, count, from, K, begin, stride, softmax.scores());
+            ones ? dispatch_wide<Score>(bare, i, count, from, K, begin, stride, softmax.scores())
+                 : dispatch_wide<Score>(lines, i, count, from, K, begin, stride, softmax.scores());
             softmax.run(count, result, to + i * K, log_sums ? log_sums + i : nullptr);
         }
     });

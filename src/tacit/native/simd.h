@@ -1,6 +1,6 @@
 // Vectors of numbers, and which processor they are compiled for.
 //
-// A kernel is a struct with a static function `run`, written once. `best<Kernel>(...)` inlines it
+// A kernel is a struct with a static function `run`, written once. `dispatch<Kernel>(...)` inlines it
 // into a plain function, one for AVX2 and one for AVX-512, and calls what the processor has. (GCC's
 // target_clones do nothing for templates; and -march=native has no place in a wheel.)
 #pragma once
@@ -52,7 +52,7 @@ TACIT_AVX512 void avx512(Arguments... arguments) {
 }
 
 template <typename Kernel, typename... Arguments>
-void best(Arguments... arguments) {
+void dispatch(Arguments... arguments) {
     static const int level = processor();
     if (level == 2) {
         avx512<Kernel>(arguments...);
@@ -65,7 +65,7 @@ void best(Arguments... arguments) {
 
 // The same for kernels that are written for vectors of so many bytes.
 template <template <int> class Kernel, typename... Arguments>
-void widest(Arguments... arguments) {
+void dispatch_wide(Arguments... arguments) {
     static const int level = processor();
     if (level == 2) {
         avx512<Kernel<64>>(arguments...);

@@ -50,14 +50,14 @@ class SparseRows : public Packed {
         {
             nb::gil_scoped_release release;
             with_types(rows_, [&](auto rows) {
-                share(tasks, threads, [&](std::size_t task) {
+                parallel_for(tasks, threads, [&](std::size_t task) {
                     Posteriors<Real> part(K, log_prior, hard);
                     double *own = sums.of(task);
                     const std::size_t last = std::min(n, (task + 1) * stripe);
                     for (std::size_t first = task * stripe; first < last; first += block) {
                         const std::size_t count = std::min(block, last - first);
                         const double *known = log_evidence ? log_evidence + first * K : nullptr;
-                        widest<Score>(rows, first, count, from, K, begin, stride, part.scores());
+                        dispatch_wide<Score>(rows, first, count, from, K, begin, stride, part.scores());
                         part.normalize(count, known, weights ? weights + first : nullptr, own);
                         own[K] += part.entropy(known);
                         for (std::size_t i = 0; i < count; ++i) {
@@ -83,13 +83,13 @@ class SparseRows : public Packed {
         std::vector<double> seen((n + stripe - 1) / stripe);
         nb::gil_scoped_release release;
         with_types(rows_, [&](auto rows) {
-            share(seen.size(), threads, [&](std::size_t task) {
+            parallel_for(seen.size(), threads, [&](std::size_t task) {
                 Posteriors<float> posteriors(K, nullptr, false);
                 std::vector<double> sums(K);
                 const std::size_t last = std::min(n, (task + 1) * stripe);
                 for (std::size_t first = task * stripe; first < last; first += block) {
                     const std::size_t count = std::min(block, last - first);
-                    widest<Score>(rows, first, count, from, K, begin, stride, posteriors.scores());
+                    dispatch_wide<Score>(rows, first, count, from, K, begin, stride, posteriors.scores());
                     if (softmax) posteriors.normalize(count, nullptr, nullptr, sums.data());
                     seen[task] += static_cast<double>(posteriors.scores()[0]);
                 }
@@ -113,15 +113,15 @@ class SparseRows : public Packed {
         Sums sums(tasks, 3);
         nb::gil_scoped_release release;
         with_types(rows_, [&](auto rows) {
-            share(tasks, threads, [&](std::size_t task) {
+            parallel_for(tasks, threads, [&](std::size_t task) {
                 double *own = sums.of(task), weights[stripe], entropy[stripe];
                 float odds[stripe];
                 const std::size_t first = task * stripe, count = std::min(stripe, n - first);
                 std::fill(weights, weights + stripe, given ? 0.0 : 1.0);
                 std::fill(odds, odds + stripe, 0.0f);
                 if (given) std::copy(given + first, given + first + count, weights);
-                best<ScoreOdds>(rows, first, count, from, static_cast<float>(constant), odds);
-                best<SoftmaxOdds>(odds, static_cast<const double *>(weights), entropy, (count + 7) / 8 * 8);
+                dispatch<ScoreOdds>(rows, first, count, from, static_cast<float>(constant), odds);
+                dispatch<SoftmaxOdds>(odds, static_cast<const double *>(weights), entropy, (count + 7) / 8 * 8);
                 std::copy(odds, odds + count, to + first);
                 for (std::size_t i = 0; i < count; ++i) {
                     own[0] += entropy[i];
@@ -137,7 +137,7 @@ class SparseRows : public Packed {
     }
 
     // out[j, k] = sum over the rows i of x[i, j] posteriors[i, k], and `totals[k]` their sum over j. Returned
-    // is the sum of out times the weights of the table (see `Table`), where one is given.
+    // is the sum of out times the weights of the table (see `weights.h`), where one is given.
     template <typename Real>
     double count(Vector<const Real> posteriors, std::optional<Vector<const Real>> table,
                  std::optional<Vector<const float>> remainder, Matrix<double> out, Vector<double> totals,
@@ -147,7 +147,7 @@ class SparseRows : public Packed {
         const Real *from = posteriors.data();
         double *to = out.data();
         return by_columns(table, remainder, out, totals, threads, [=](auto columns, auto first, auto last) {
-            widest<Count>(columns, first, last, from, K, to);
+            dispatch_wide<Count>(columns, first, last, from, K, to);
         });
     }
 
@@ -160,7 +160,7 @@ class SparseRows : public Packed {
         double *to = out.data();
         const std::optional<Vector<const float>> weights(table), rest(remainder);
         return by_columns(weights, rest, out, totals, threads, [=](auto columns, auto first, auto last) {
-            best<CountOdds>(columns, first, last, from, sums, to);
+            dispatch<CountOdds>(columns, first, last, from, sums, to);
         });
     }
 
@@ -183,13 +183,13 @@ class SparseRows : public Packed {
         {
             nb::gil_scoped_release release;
             with_types(by_column_, [&](auto columns) {
-                share(tasks, threads, [&](std::size_t task) {
+                parallel_for(tasks, threads, [&](std::size_t task) {
                     double *own = sums.of(task);
                     for (std::size_t first = cuts_[task]; first < cuts_[task + 1]; first += tile) {
                         const std::size_t last = std::min(cuts_[task + 1], first + tile);
                         work(columns, first, last);
-                        best<AddLines>(lines, first, last, K, own);
-                        if (weights) best<ExpectedScore>(lines, weights, less, first * K, last * K, own + K);
+                        dispatch<AddLines>(lines, first, last, K, own);
+                        if (weights) dispatch<ExpectedScore>(lines, weights, less, first * K, last * K, own + K);
                     }
                 });
             });

@@ -88,7 +88,7 @@ struct ScoreBlock {
         Sum line;
         std::int64_t p = entries.begin[row];
         const std::int64_t end = entries.end[row];
-        const auto *coming = entries.indices + (end + ahead <= entries.last ? ahead : 0);
+        const auto *coming = entries.indices + (end + prefetch_distance <= entries.last ? prefetch_distance : 0);
         for (; p + 1 < end; p += 2) {
             for (int next = 0; next < 2; ++next) {  // fetch what comes later
                 const Real *later = table + classes * static_cast<std::size_t>(coming[p + next]);
@@ -183,7 +183,7 @@ struct SoftmaxOdds {
 };
 
 // sums[line, :classes] = sum over the line of value * weights[index, :classes], in float64. The indices
-// go on for `ahead` entries behind the last line.
+// go on for `prefetch_distance` entries behind the last line.
 struct CountBlock {
     template <int N, int L, int T, typename Real, typename Columns>
     static TACIT_INLINE void run(const Columns &columns, std::size_t first, std::size_t last,
@@ -209,7 +209,7 @@ struct CountBlock {
     static TACIT_INLINE void add(const Entries &entries, std::size_t column, const Real *weights,
                                  std::size_t classes, Wide<N, L, T, double> &total) {
         for (std::int64_t p = entries.begin[column]; p < entries.end[column]; ++p) {
-            const Real *next = weights + static_cast<std::size_t>(entries.indices[p + ahead]) * classes;
+            const Real *next = weights + static_cast<std::size_t>(entries.indices[p + prefetch_distance]) * classes;
             for (std::size_t byte = 0; byte < total.width * sizeof(Real); byte += 64) {
                 __builtin_prefetch(reinterpret_cast<const char *>(next) + byte);
             }

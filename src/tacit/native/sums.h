@@ -126,7 +126,7 @@ struct Scan {
 // Of the indices [first, last): the largest, negative ones being larger than any other, and how many are
 // no larger than the one before.
 template <typename Index>
-struct LookAt {
+struct IndexRange {
     static TACIT_INLINE void run(const Index *indices, std::size_t first, std::size_t last,
                                  std::make_unsigned_t<Index> *most, std::size_t *falls) {
         using Size = std::make_unsigned_t<Index>;

@@ -80,7 +80,7 @@ void tally(Vector<const Index> starts, Vector<const Index> indices, Vector<const
     for (std::size_t k = 0; k < K; ++k) {
         if (places[k] == places[k + 1]) std::fill(to + k * columns, to + (k + 1) * columns, 0.0);
     }
-    share(tasks.size(), threads, [&](std::size_t t) {
+    parallel_for(tasks.size(), threads, [&](std::size_t t) {
         double *line = tasks[t].extra ? tasks[t].extra.get() : to + tasks[t].k * columns, total = 0;
         std::fill(line, line + columns, 0.0);
         for (std::size_t m = tasks[t].first; m < tasks[t].last; ++m) {
@@ -109,7 +109,7 @@ void tally(Vector<const Index> starts, Vector<const Index> indices, Vector<const
     });
     const auto has_extra = [](const Task &task) { return task.extra != nullptr; };
     const std::size_t width = std::any_of(tasks.begin(), tasks.end(), has_extra) ? columns : 0;
-    share_ranges(width, 1 << 12, threads, [&](std::size_t first, std::size_t last) {
+    parallel_for_ranges(width, 1 << 12, threads, [&](std::size_t first, std::size_t last) {
         for (const Task &task : tasks) {
             double *line = to + task.k * columns;
             for (std::size_t j = first; j < last && task.extra; ++j) line[j] += task.extra[j];
@@ -129,10 +129,10 @@ nb::object scan(Vector<const T> values, int threads) {
     std::atomic<bool> finite{true}, full{true};
     {
         nb::gil_scoped_release release;
-        share_ranges(size, part, threads, [&](std::size_t first, std::size_t last) {
+        parallel_for_ranges(size, part, threads, [&](std::size_t first, std::size_t last) {
             Range<T> found;
             const T *at = from;
-            best<Scan<T>>(at, first, last, &found);
+            dispatch<Scan<T>>(at, first, last, &found);
             least[first / part] = found.least;
             most[first / part] = found.most;
             if (!found.finite) finite = false;

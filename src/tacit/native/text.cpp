@@ -16,7 +16,7 @@
 namespace tacit {
 namespace {
 
-constexpr std::size_t ahead = 32;  // words that are looked up together
+constexpr std::size_t prefetch_distance = 32;  // words that are looked up together
 
 // How many of n texts one task counts.
 std::size_t batch_of(std::size_t n) { return std::clamp<std::size_t>(n / 64, 1, 128); }
@@ -131,7 +131,7 @@ class Counter {
         std::vector<Batch> found((texts.size() + batch - 1) / batch);
         std::vector<std::size_t> idle;
         std::mutex lock;
-        share(found.size(), threads, [&](std::size_t task) {
+        parallel_for(found.size(), threads, [&](std::size_t task) {
             Batch &own = found[task];
             Desk *desk = nullptr;
             {
@@ -169,8 +169,8 @@ class Counter {
             const char *from;
             std::size_t length;
             std::uint64_t hash;
-        } keys[ahead];
-        std::uint32_t seen[ahead];
+        } keys[prefetch_distance];
+        std::uint32_t seen[prefetch_distance];
         const Words &words = *desk.words;
         const Names &names = given ? *given : desk.names;
         std::vector<Entry> &entries = desk.entries;
@@ -185,8 +185,8 @@ class Counter {
             ++entries[place];
         };
         for (std::size_t run = fewest_; run <= most_; ++run) {
-            for (std::size_t first = 0; first + run <= words.size(); first += ahead) {
-                const std::size_t many = std::min(ahead, words.size() - run + 1 - first);
+            for (std::size_t first = 0; first + run <= words.size(); first += prefetch_distance) {
+                const std::size_t many = std::min(prefetch_distance, words.size() - run + 1 - first);
                 for (std::size_t k = 0; k < many; ++k) {
                     const char *from = words.characters() + words.begin(first + k);
                     const std::size_t length = words.end(first + k + run - 1) - words.begin(first + k);
@@ -242,7 +242,7 @@ class Counter {
                 before[task] = before[task - 1] + found[task - 1].size;
             }
             starts[0] = 0;
-            share(found.size(), threads, [&](std::size_t task) {
+            parallel_for(found.size(), threads, [&](std::size_t task) {
                 Batch &own = found[task];
                 Entry *from = own.entries.get();
                 if (!ranks.empty()) {

@@ -85,7 +85,7 @@ struct ExpectedScore {
 };
 
 // What a pass over the counts leaves beside its table.
-struct Prepared {
+struct WeightSummary {
     bool bounded = true;  // no weight is +inf
     double density = 0;
 };
@@ -100,7 +100,7 @@ struct Prepared {
 template <typename Real, bool Pairs, int N>
 struct MakeWeights {
     static TACIT_INLINE void run(Alpha alpha, const double *log_totals, std::size_t lines, std::size_t K, Real *table,
-                                 float *remainder, double *mean, double *constants, double *logs, Prepared *found) {
+                                 float *remainder, double *mean, double *constants, double *logs, WeightSummary *found) {
         constexpr double infinity = std::numeric_limits<double>::infinity();
         const std::size_t vectors = N ? N : (K + 3) / 4, size = lines * vectors * 4;
         double density = 0;
@@ -163,7 +163,7 @@ struct MakeWeights {
         found->density += density;
     }
 
-    static TACIT_INLINE double mean_of_finite(const double *line, std::size_t K, Prepared *found) {
+    static TACIT_INLINE double mean_of_finite(const double *line, std::size_t K, WeightSummary *found) {
         double total = 0, among = 0;
         for (std::size_t k = 0; k < K; ++k) {
             if (std::isfinite(line[k])) {
@@ -182,13 +182,13 @@ struct MakeWeightsOf {
     template <typename... Arguments>
     void operator()(std::size_t K, Arguments... arguments) const {
         switch ((K + 3) / 4) {
-            case 1: return best<MakeWeights<Real, Pairs, 1>>(arguments...);
-            case 2: return best<MakeWeights<Real, Pairs, 2>>(arguments...);
-            case 3: return best<MakeWeights<Real, Pairs, 3>>(arguments...);
-            case 4: return best<MakeWeights<Real, Pairs, 4>>(arguments...);
-            case 5: return best<MakeWeights<Real, Pairs, 5>>(arguments...);
-            case 6: return best<MakeWeights<Real, Pairs, 6>>(arguments...);
-            default: return best<MakeWeights<Real, Pairs, 0>>(arguments...);
+            case 1: return dispatch<MakeWeights<Real, Pairs, 1>>(arguments...);
+            case 2: return dispatch<MakeWeights<Real, Pairs, 2>>(arguments...);
+            case 3: return dispatch<MakeWeights<Real, Pairs, 3>>(arguments...);
+            case 4: return dispatch<MakeWeights<Real, Pairs, 4>>(arguments...);
+            case 5: return dispatch<MakeWeights<Real, Pairs, 5>>(arguments...);
+            case 6: return dispatch<MakeWeights<Real, Pairs, 6>>(arguments...);
+            default: return dispatch<MakeWeights<Real, Pairs, 0>>(arguments...);
         }
     }
 };

@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from tacit.data.rows import in_parts
-from tacit.numerics import Array, log, log_of_parts, normalize
+from tacit.numerics import Array, log, mixture_log_constant, normalize
 
 __all__ = ["MIN_UNLABELED", "Clusters", "LabelledClusters", "fit_mixture", "mixture_seeds"]
 
@@ -79,8 +79,9 @@ class Clusters(ABC):
         """Return the log-odds of one row as a constant, (K,), and terms of features, (d, K).
 
         `terms` has, of each mixture, log p(g) and the terms of log p(x | g), (d, clusters). The log
-        of a sum over clusters is an expectation of logs plus an entropy (`log_of_parts`), hence a
-        sum over features. log p(x) of each mixture belongs to no feature.
+        of a sum over clusters is an expectation of logs plus an entropy (see
+        `mixture_log_constant`), hence a sum over features. log p(x) of each mixture belongs to no
+        feature.
         """
         constants, joints, each = [], [], []
         for log_prior, log_p in terms:
@@ -94,7 +95,7 @@ class Clusters(ABC):
         split = np.split(within, np.cumsum([len(joint) for joint in joints])[:-1], axis=1)
         factor = self.weight / self.temperature
         features = [factor * (log_p @ own.T) for log_p, own in zip(each, split, strict=True)]
-        constant = log_of_parts((np.concatenate(constants) + log_ratios).ravel(), within)
+        constant = mixture_log_constant((np.concatenate(constants) + log_ratios).ravel(), within)
         return self.weight * constant, features
 
     def with_labels(

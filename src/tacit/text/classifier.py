@@ -25,9 +25,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from tacit import kernels
 from tacit.data.labels import Labels, all_classes, encode
 from tacit.data.validation import check_weight
-from tacit.estimators.classifier import Scores
+from tacit.estimators.classifier import LabelScores
 from tacit.estimators.components import MOST_PARTS
-from tacit.estimators.explain import Explanation, Feature, explanation, place
+from tacit.estimators.explain import Explanation, Feature, class_index, explanation
 from tacit.numerics import Array, log, log_normalize, normalize
 from tacit.selection.candidates import MAX_LOG_ODDS
 from tacit.selection.stacking import estimate_class_prior
@@ -47,7 +47,7 @@ __all__ = ["Member", "TextClassifier"]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class TextClassifier(Scores, BaseEstimator):
+class TextClassifier(LabelScores, BaseEstimator):
     """Classify texts from few labels and many texts: a stacked ensemble of naive Bayes with EM.
 
     Words are weighted in three ways: as *topics* (rare words count more, and a long text for at
@@ -211,7 +211,7 @@ class TextClassifier(Scores, BaseEstimator):
         self.unlabeled_help_, self.evaluation_ = best.unlabeled_help, best.evaluation
         held_out = best.held_out
         self._held_out = held_out and held_out._replace(rows=np.flatnonzero(used)[held_out.rows])
-        self.components_per_class_ = self.members_[0].model._parts
+        self.components_per_class_ = self.members_[0].model._n_components
         self.label_distributions_ = p
         proportions = np.average(p, axis=0, weights=weight)
         self.class_shares_ = proportions / proportions.sum()
@@ -342,7 +342,7 @@ class TextClassifier(Scores, BaseEstimator):
     def _sample_counts(self, labels: npt.NDArray[np.intp], rng: np.random.RandomState) -> Array:
         """Draw word counts of texts of these classes, by the member with the plainest weights."""
         member = max(self.members_, key=lambda member: member.weights.length_scale)
-        model, parts = member.model, member.model._parts
+        model, parts = member.model, member.model._n_components
         cumulative = np.exp(model.class_log_prior_).reshape(-1, parts).cumsum(axis=1)[labels]
         uniform = cumulative[:, -1:] * rng.random_sample((len(labels), 1))
         component = (cumulative < uniform).sum(axis=1)
@@ -397,7 +397,7 @@ class TextClassifier(Scores, BaseEstimator):
         """
         check_is_fitted(self, "pool_")
         names = self.classes_.tolist()
-        k, words = place(label, names), self.vectorizer_.get_feature_names_out()
+        k, words = class_index(label, names), self.vectorizer_.get_feature_names_out()
         log_odds, frequency = np.zeros(len(words)), np.zeros(len(words))
         others = np.arange(len(names)) != k
         prior = np.maximum(self.class_shares_, 1e-6) * others

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tacit.data.labels import Labels
 from tacit.estimators.classifiers import MultinomialNB
-from tacit.numerics import Array, log, log_of_parts, mean_of_parts, normalize
+from tacit.numerics import Array, component_mean, log, mixture_log_constant, normalize
 from tacit.selection.candidates import OutOfFold, Stacked
 from tacit.selection.clusters import MIN_UNLABELED, LabelledClusters
 from tacit.selection.cross_validation import N_FOLDS, Evaluation, UnlabeledHelp, folds
@@ -137,15 +137,15 @@ class Member:
         """Return log p(x, y) of one row as a constant, (K,), and a term for each word, (d, K)."""
         log_p = row.data[:, None] * self.model.feature_log_prob_.T[row.indices]
         log_prior, K = self.model.class_log_prior_, len(self.model.classes_)
-        if self.model._parts == 1:
+        if self.model._n_components == 1:
             return log_prior, log_p
         within = normalize((log_prior + log_p.sum(axis=0)).reshape(K, -1))[0]
-        return log_of_parts(log_prior, within), mean_of_parts(log_p, within)
+        return mixture_log_constant(log_prior, within), component_mean(log_p, within)
 
     @property
     def log_p(self) -> Array:
         """Log p(word | y), shape (K, V)."""
-        if self.model._parts == 1:
+        if self.model._n_components == 1:
             return np.asarray(self.model.feature_log_prob_)
         K, prior = len(self.model.classes_), self.model.class_log_prior_[:, None]
         joint = (self.model.feature_log_prob_ + prior).reshape(K, -1, len(self.weights.columns_))

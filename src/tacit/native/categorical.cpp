@@ -79,10 +79,10 @@ struct CountCodes {
     }
 };
 
-class Codes {
+class CategoricalRows {
   public:
     // `codes[i, j]` lies between starts[j] and starts[j + 1], or is -1 where a cell is missing.
-    Codes(Matrix<const std::int32_t> codes, Vector<const std::int64_t> starts, int threads)
+    CategoricalRows(Matrix<const std::int32_t> codes, Vector<const std::int64_t> starts, int threads)
         : rows_(codes.shape(0)), columns_(codes.shape(1)) {
         check(starts.shape(0) == columns_ + 1 && threads >= 1, "shapes differ");
         starts_.assign(starts.data(), starts.data() + columns_ + 1);
@@ -105,7 +105,7 @@ class Codes {
         lines_ = lines;
         for (const Group &group : groups_) wide_ |= group.levels > 256;
         packed_.resize(rows_ * groups_.size() * (wide_ ? 4 : 1));
-        share_ranges(rows_, 1 << 13, threads, [&](std::size_t first, std::size_t last) {
+        parallel_for_ranges(rows_, 1 << 13, threads, [&](std::size_t first, std::size_t last) {
             wide_ ? pack(from, first, last, reinterpret_cast<std::uint32_t *>(packed_.data()))
                   : pack(from, first, last, packed_.data());
         });
@@ -162,7 +162,7 @@ class Codes {
         const std::size_t parts = (rows_ + part - 1) / part;
         std::vector<std::vector<double>> all(parts);
         Sums sums(parts, K + 1);  // of the posteriors of each class, and the log-likelihood
-        share(parts, threads, [&](std::size_t p) {
+        parallel_for(parts, threads, [&](std::size_t p) {
             all[p].assign(lines_ * stride, 0.0);
             Posteriors<Real> posteriors(K, task.prior, task.hard);
             const std::size_t last = std::min(rows_, (p + 1) * part);
@@ -171,7 +171,7 @@ class Codes {
                 const double *weight = task.weight ? task.weight + first : nullptr;
                 const double *evidence = task.evidence ? task.evidence + first * K : nullptr;
                 on_codes(first, [&](auto codes) {
-                    best<ScoreCodes>(codes, count, groups, offsets_.data(), tables.data(), base.data(),
+                    dispatch<ScoreCodes>(codes, count, groups, offsets_.data(), tables.data(), base.data(),
                                      stride, posteriors.scores());
                 });
                 double middle[block] = {};
@@ -180,7 +180,7 @@ class Codes {
                 }
                 const Block<Real> &one = posteriors.normalize(count, evidence, weight, sums.of(p));
                 on_codes(first, [&](auto codes) {
-                    widest<CountCodes>(codes, count, groups, offsets_.data(),
+                    dispatch_wide<CountCodes>(codes, count, groups, offsets_.data(),
                                        static_cast<const Real *>(one.scores), stride, all[p].data());
                     for (std::size_t i = 0; !carried && i < count; ++i) {
                         for (std::size_t g = 0; g < groups; ++g) {
@@ -194,7 +194,7 @@ class Codes {
         });
         const std::size_t size = static_cast<std::size_t>(starts_[columns_]);
         std::fill(task.counts, task.counts + size * K, 0.0);
-        share_ranges(parts > 1 ? all[0].size() : 0, 1 << 10, threads, [&](std::size_t first, std::size_t last) {
+        parallel_for_ranges(parts > 1 ? all[0].size() : 0, 1 << 10, threads, [&](std::size_t first, std::size_t last) {
             for (std::size_t p = 1; p < parts; ++p) {
                 for (std::size_t i = first; i < last; ++i) all[0][i] += all[p][i];
             }
@@ -216,7 +216,7 @@ class Codes {
     std::vector<char> look(const std::int32_t *from, int threads) const {
         std::vector<std::atomic<char>> missing(columns_);
         std::atomic<bool> outside{false};
-        share_ranges(rows_, 1 << 14, threads, [&](std::size_t first, std::size_t last) {
+        parallel_for_ranges(rows_, 1 << 14, threads, [&](std::size_t first, std::size_t last) {
             for (std::size_t i = first; i < last; ++i) {
                 for (std::size_t j = 0; j < columns_; ++j) {
                     const std::int32_t code = from[i * columns_ + j];
@@ -314,12 +314,12 @@ class Codes {
 
 }  // namespace
 
-void define_codes(nb::module_ &m) {
-    nb::class_<Codes>(m, "Codes")
+void define_categorical(nb::module_ &m) {
+    nb::class_<CategoricalRows>(m, "CategoricalRows")
         .def(nb::init<Matrix<const std::int32_t>, Vector<const std::int64_t>, int>(),
              nb::arg("codes"), nb::arg("starts"), nb::arg("threads"))
-        .def("bytes", &Codes::bytes)
-        .def("expect", &Codes::expect, nb::arg("log_p"), nb::arg("prior"),
+        .def("bytes", &CategoricalRows::bytes)
+        .def("expect", &CategoricalRows::expect, nb::arg("log_p"), nb::arg("prior"),
              nb::arg("evidence").none(), nb::arg("weight").none(), nb::arg("hard"),
              nb::arg("counts").noconvert(), nb::arg("classes").noconvert(), nb::arg("single"),
              nb::arg("threads"));

@@ -106,7 +106,7 @@ nb::object distinct(Matrix<const std::uint8_t> rows) {
 
 // The largest number in each column; returns the smallest of all, at most 0.
 template <typename T>
-std::int64_t column_tops(Matrix<const T> X, Vector<std::int64_t> tops, int threads) {
+std::int64_t largest_categories(Matrix<const T> X, Vector<std::int64_t> tops, int threads) {
     const std::size_t rows = X.shape(0), columns = X.shape(1), part = 1 << 14;
     check(tops.shape(0) == columns && threads >= 1, "shapes differ");
     const T *from = X.data();
@@ -114,7 +114,7 @@ std::int64_t column_tops(Matrix<const T> X, Vector<std::int64_t> tops, int threa
     std::vector<std::int64_t> top(parts * columns, 0), least(parts, 0);
     {
         nb::gil_scoped_release release;
-        share_ranges(rows, part, threads, [&](std::size_t first, std::size_t last) {
+        parallel_for_ranges(rows, part, threads, [&](std::size_t first, std::size_t last) {
             std::vector<T> most(columns, 0), fewest(columns, 0);
             for (std::size_t i = first; i < last; ++i) {
                 for (std::size_t j = 0; j < columns; ++j) {
@@ -138,7 +138,7 @@ std::int64_t column_tops(Matrix<const T> X, Vector<std::int64_t> tops, int threa
 
 // codes = X + starts, column by column; returns whether a number is none of its column's levels.
 template <typename T>
-bool shift_codes(Matrix<const T> X, Vector<const std::int64_t> starts, Matrix<std::int32_t> codes,
+bool offset_categories(Matrix<const T> X, Vector<const std::int64_t> starts, Matrix<std::int32_t> codes,
                  int threads) {
     const std::size_t rows = X.shape(0), columns = X.shape(1);
     check(starts.shape(0) == columns + 1 && codes.shape(0) == rows && codes.shape(1) == columns &&
@@ -153,7 +153,7 @@ bool shift_codes(Matrix<const T> X, Vector<const std::int64_t> starts, Matrix<st
     }
     nb::gil_scoped_release release;
     std::atomic<bool> beyond{false};
-    share_ranges(rows, 1 << 14, threads, [&](std::size_t first, std::size_t last) {
+    parallel_for_ranges(rows, 1 << 14, threads, [&](std::size_t first, std::size_t last) {
         bool own = false;
         for (std::size_t i = first; i < last; ++i) {
             for (std::size_t j = 0; j < columns; ++j) {
@@ -168,7 +168,7 @@ bool shift_codes(Matrix<const T> X, Vector<const std::int64_t> starts, Matrix<st
 }
 
 // counts[code, label] += weight, for the codes of each row that are not -1.
-void tally_codes(Matrix<const std::int32_t> codes, Vector<const std::int64_t> labels,
+void count_labelled_categories(Matrix<const std::int32_t> codes, Vector<const std::int64_t> labels,
                  Vector<const double> weights, Matrix<double> counts, int threads) {
     const std::size_t rows = codes.shape(0), columns = codes.shape(1), K = counts.shape(1);
     const std::size_t lines = counts.shape(0);
@@ -182,7 +182,7 @@ void tally_codes(Matrix<const std::int32_t> codes, Vector<const std::int64_t> la
         nb::gil_scoped_release release;
         const std::size_t part = std::max<std::size_t>(1 << 14, 8 * lines);
         std::vector<std::vector<double>> all((rows + part - 1) / part);
-        share_ranges(rows, part, threads, [&](std::size_t first, std::size_t last) {
+        parallel_for_ranges(rows, part, threads, [&](std::size_t first, std::size_t last) {
             std::vector<double> &own = all[first / part];
             own.assign(lines * K, 0.0);
             for (std::size_t i = first; i < last; ++i) {
@@ -209,20 +209,20 @@ void tally_codes(Matrix<const std::int32_t> codes, Vector<const std::int64_t> la
 
 template <typename T>
 void define_typed(nb::module_ &m) {
-    m.def("column_tops", &column_tops<T>, nb::arg("X").noconvert(), nb::arg("tops").noconvert(),
+    m.def("largest_categories", &largest_categories<T>, nb::arg("X").noconvert(), nb::arg("tops").noconvert(),
           nb::arg("threads"));
-    m.def("shift_codes", &shift_codes<T>, nb::arg("X").noconvert(), nb::arg("starts"),
+    m.def("offset_categories", &offset_categories<T>, nb::arg("X").noconvert(), nb::arg("starts"),
           nb::arg("codes").noconvert(), nb::arg("threads"));
 }
 
 }  // namespace
 
-void define_columns(nb::module_ &m) {
+void define_categories(nb::module_ &m) {
     define_typed<std::int64_t>(m);
     define_typed<std::int32_t>(m);
     m.def("gather", &gather, nb::arg("codes"), nb::arg("table"), nb::arg("scores"));
     m.def("accumulate", &accumulate, nb::arg("codes"), nb::arg("weights"), nb::arg("counts"));
-    m.def("tally_codes", &tally_codes, nb::arg("codes"), nb::arg("labels"), nb::arg("weights"),
+    m.def("count_labelled_categories", &count_labelled_categories, nb::arg("codes"), nb::arg("labels"), nb::arg("weights"),
           nb::arg("counts").noconvert(), nb::arg("threads"));
     m.def("distinct", &distinct, nb::arg("rows"));
 }

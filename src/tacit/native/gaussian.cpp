@@ -177,7 +177,7 @@ class Normals {
     void score(const Table &rows, std::size_t count, double *scores) const {
         const Shape shape{means_.data(), inverses_.data(), norms_.data(),
                           rows.observed ? bare_.data() : base_.data()};
-        widest<ScoreNumbers>(rows, shape, count, stride, scores);
+        dispatch_wide<ScoreNumbers>(rows, shape, count, stride, scores);
     }
 
     const double *means() const { return means_.data(); }
@@ -195,7 +195,7 @@ Table table_of(const Matrix<const double> &X, const std::optional<Matrix<const b
 }
 
 // scores[i, k] = log p(row i | k)
-void score_numbers(Matrix<const double> X, std::optional<Matrix<const bool>> observed,
+void score_gaussian(Matrix<const double> X, std::optional<Matrix<const bool>> observed,
                    Matrix<const double> mean, Matrix<const double> variance, double noise,
                    Matrix<double> scores, int threads) {
     const Normals model(mean, variance, noise, nullptr);
@@ -205,7 +205,7 @@ void score_numbers(Matrix<const double> X, std::optional<Matrix<const bool>> obs
           "shapes differ");
     double *to = scores.data();
     nb::gil_scoped_release release;
-    share_ranges(n, part, threads, [&](std::size_t first, std::size_t last) {
+    parallel_for_ranges(n, part, threads, [&](std::size_t first, std::size_t last) {
         std::vector<double> own(block * model.stride);
         for (std::size_t i = first; i < last; i += block) {
             const std::size_t count = std::min(block, last - i);
@@ -219,7 +219,7 @@ void score_numbers(Matrix<const double> X, std::optional<Matrix<const bool>> obs
 
 // Scores, posteriors and moments around the means in one pass. `sums`, `squares` and `seen` have a line for
 // each feature; `classes` are the sums of the posteriors. Returns the log-likelihood.
-double expect_numbers(Matrix<const double> X, std::optional<Matrix<const bool>> observed,
+double expect_gaussian(Matrix<const double> X, std::optional<Matrix<const bool>> observed,
                       Matrix<const double> mean, Matrix<const double> variance, double noise,
                       Vector<const double> prior, std::optional<Matrix<const double>> evidence,
                       std::optional<Vector<const double>> weight, bool hard, Matrix<double> sums,
@@ -244,7 +244,7 @@ double expect_numbers(Matrix<const double> X, std::optional<Matrix<const bool>> 
     std::vector<std::vector<double>> moments(parts);
     Sums found(parts, K + 1);  // of the posteriors of each class, and the log-likelihood
     nb::gil_scoped_release release;
-    share(parts, threads, [&](std::size_t p) {
+    parallel_for(parts, threads, [&](std::size_t p) {
         moments[p].assign((observed ? 3 : 2) * size, 0.0);
         double *own = moments[p].data();
         Posteriors<double> posteriors(K, log_prior, hard);
@@ -257,8 +257,8 @@ double expect_numbers(Matrix<const double> X, std::optional<Matrix<const bool>> 
                 count, log_evidence ? log_evidence + first * K : nullptr,
                 weights ? weights + first : nullptr, found.of(p));
             const double *posterior = done.scores;
-            widest<CountNumbers>(rows, posterior, count, model.means(), stride, own, own + size, own + 2 * size);
-            widest<Logarithms>(done.totals, count);
+            dispatch_wide<CountNumbers>(rows, posterior, count, model.means(), stride, own, own + size, own + 2 * size);
+            dispatch_wide<Logarithms>(done.totals, count);
             for (std::size_t i = 0; i < count; ++i) {
                 const double log_p = std::isinf(done.tops[i]) ? done.tops[i] : done.tops[i] + done.totals[i];
                 found.of(p)[K] += (done.weight ? done.weight[i] : 1.0) * log_p;
@@ -299,10 +299,10 @@ void moments(Matrix<const double> X, Vector<const std::int64_t> labels, Vector<c
     const std::size_t size = classes * width, own_part = std::max<std::size_t>(1 << 13, 4 * classes);
     nb::gil_scoped_release release;
     std::vector<std::vector<double>> all((rows + own_part - 1) / own_part);
-    share_ranges(rows, own_part, threads, [&](std::size_t first, std::size_t last) {
+    parallel_for_ranges(rows, own_part, threads, [&](std::size_t first, std::size_t last) {
         std::vector<double> &own = all[first / own_part];
         own.assign(2 * size, 0.0);
-        best<Moments>(x, label, weight, centre, first, last, width, own.data(),
+        dispatch<Moments>(x, label, weight, centre, first, last, width, own.data(),
                                     own.data() + size);
     });
     for (int q = 0; q < 2; ++q) {
@@ -315,10 +315,10 @@ void moments(Matrix<const double> X, Vector<const std::int64_t> labels, Vector<c
 
 }  // namespace
 
-void define_numbers(nb::module_ &m) {
-    m.def("score_numbers", &score_numbers, nb::arg("X"), nb::arg("observed").none(), nb::arg("mean"),
+void define_gaussian(nb::module_ &m) {
+    m.def("score_gaussian", &score_gaussian, nb::arg("X"), nb::arg("observed").none(), nb::arg("mean"),
           nb::arg("variance"), nb::arg("noise"), nb::arg("scores").noconvert(), nb::arg("threads"));
-    m.def("expect_numbers", &expect_numbers, nb::arg("X"), nb::arg("observed").none(), nb::arg("mean"),
+    m.def("expect_gaussian", &expect_gaussian, nb::arg("X"), nb::arg("observed").none(), nb::arg("mean"),
           nb::arg("variance"), nb::arg("noise"), nb::arg("prior"), nb::arg("evidence").none(),
           nb::arg("weight").none(), nb::arg("hard"), nb::arg("sums").noconvert(),
           nb::arg("squares").noconvert(), nb::arg("seen").noconvert().none(),
