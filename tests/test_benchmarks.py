@@ -169,6 +169,52 @@ def test_other_tables_run(tmp_path, monkeypatch, request):
         others.main([])
 
 
+def test_stated_figures_are_compared_with_true_ones(tmp_path, monkeypatch, request):
+    """On texts and a table made here, and again from what was stored."""
+    trust = load("trust")
+    request.addfinalizer(trust.labelled.load.cache_clear)
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 2
+    words = np.where(rng.random((120, 6)) < 0.8, y[:, None], 1 - y[:, None])
+    texts = [" ".join(f"w{k}{i}" for k, i in zip(row, range(6), strict=True)) for row in words]
+    columns = {f"c{j}": words[:, j].astype(str).tolist() for j in range(6)}
+    for key, X in (("texts", texts), ("table", columns)):
+        data = trust.Labelled(key, X, y, ("no", "yes"))
+        monkeypatch.setitem(trust.SETS, key, lambda data=data: data)
+    for name in ("PAGE", "FIGURES", "STORE"):
+        monkeypatch.setattr(trust, name, tmp_path / name)
+    arguments = ["--sets", "texts", "table", "--draws", "1", "--resume"]
+    page = trust.main(arguments)
+    assert "## Texts\n" in page
+    assert "## Tables\n" in page
+    assert page.count("| 4 a class | 1 |") == 2
+    assert "| all | 8 |" in page  # 4 and 16 a class, balanced and at random
+    figures = json.loads((tmp_path / "FIGURES").read_text())
+    (first, *_) = records = figures["records"]
+    assert [(r["labels"], r["hidden"], r["tested"]) for r in records[:2]] == [(8, 72, 40)] * 2
+    assert first["low"] <= first["estimate"] <= first["high"]
+    assert figures["provenances"][first["provenance"]]["commit"] in page
+    stored = (tmp_path / "STORE").read_text()
+    assert trust.main(arguments) == page
+    assert (tmp_path / "STORE").read_text() == stored
+
+    fit = trust.Fit(
+        "texts", 9, 0, 4, True, True, 8, 2, 0, 0, 100, 100, 0.9, 0.8, 0.9, 0.6, 0.7, 1.0, 1.0
+    )
+    assert sys.modules["trust_page"].compared(fit).keys() == {
+        "states an interval",
+        "probability - accuracy, hidden rows",
+        "probability - accuracy, test rows",
+        "uses unlabelled rows",
+    }
+    fit = replace(fit, estimate=0.75, low=0.65, high=0.85, stated_without=0.7, stated_with=0.75)
+    found = sys.modules["trust_page"].compared(fit)
+    assert (found["coverage, hidden rows"], found["coverage, test rows"]) == (True, False)
+    assert found["attainable"] == pytest.approx(0.877, abs=1e-3)  # errors of 0.051 and 0.04
+    assert found["bias, hidden rows"] == pytest.approx(-5)
+    assert found["bias of help"] == pytest.approx(-5)
+
+
 def test_draws_of_labels():
     """They are the same each time, larger ones hold smaller ones, and they never meet the test."""
     labelled = load("labelled")

@@ -25,6 +25,7 @@ __all__ = [
     "format_facts",
     "help_facts",
     "text_facts",
+    "used_scores",
 ]
 
 Facts = Mapping[str, Any]
@@ -102,6 +103,11 @@ def help_facts(found: UnlabeledHelp | None, classes: Sequence[Any]) -> dict[str,
         "supervised": evaluation_facts(found.supervised, classes),
         "em": evaluation_facts(found.em, classes),
     }
+
+
+def used_scores(unlabelled: Facts) -> Facts | None:
+    """Return the held-out scores of the fitted model, those of `help_facts`; None if unknown."""
+    return unlabelled.get("em" if unlabelled["weight"] else "supervised")
 
 
 def feature_facts(model: Any, n: int = TOP_FEATURES) -> dict[str, Any]:
@@ -256,7 +262,8 @@ def _rounds(facts: Facts) -> list[str]:
 
 def _unlabelled(facts: Facts) -> list[str]:
     found = facts["unlabelled"]
-    if "em" not in found:
+    chosen = used_scores(found)
+    if chosen is None:
         done = "used" if found["weight"] else "left out"
         return [f"{done}; expected accuracy unknown: see tacit evaluate"]
     without, with_them = found["supervised"], found["em"]
@@ -266,7 +273,6 @@ def _unlabelled(facts: Facts) -> list[str]:
     if found["weight"]:
         clear = better and after >= before
         done = "help, and are used" if clear else "make no clear difference, and are used"
-    chosen = with_them if found["weight"] else without
     return [
         f"{done}: accuracy on {n:,} held-out labels {_percent(before)} without them, "
         f"{_percent(after)} with them",
