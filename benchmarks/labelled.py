@@ -204,6 +204,11 @@ def _two_columns(name: str, file: str) -> Labelled:
     return _labelled(name, [row["text"] for row in rows], [row["label"] for row in rows])
 
 
+def _enron() -> Labelled:
+    mails = list(map(json.loads, _lines(DATA / "texts/enron1.jsonl.gz")))
+    return _labelled("Enron", [mail["text"] for mail in mails], [mail["label"] for mail in mails])
+
+
 def _table(name: str, file: str) -> Labelled:
     """Read a CSV file whose last column is the class; an empty cell is missing."""
     with (DATA / file).open(encoding="utf-8", newline="") as lines:
@@ -229,12 +234,22 @@ SETS = {
     "r8": _r8,
     "sms": lambda: _two_columns("SMS spam", "sms_spam/sms_spam.tsv.gz"),
     "cr": lambda: _two_columns("CR", "sentiment/cr.tsv.gz"),
+    "agnews": lambda: _two_columns("AG News", "texts/ag_news_train_subset.tsv.gz"),
+    "enron": _enron,
+    "subj": lambda: _two_columns("Subj", "texts/subj.tsv.gz"),
+    "trec": lambda: _two_columns("TREC", "texts/trec_qc.tsv.gz"),
     "votes": lambda: _table("votes", "uci/house-votes-84.csv"),
     "mushroom": lambda: _table("mushroom", "uci/mushroom.csv"),
     "car": lambda: _table("car", "uci/car.csv"),
     "zoo": lambda: _table("zoo", "uci/zoo.csv"),
     "credit": lambda: _table("credit", "uci/credit-approval.csv"),
     "digits": _digits,
+    "breast": lambda: _table("breast cancer", "uci/breast-cancer-ljubljana.csv"),
+    "german": lambda: _table("German credit", "uci/german-credit.csv"),
+    "hepatitis": lambda: _table("hepatitis", "uci/hepatitis.csv"),
+    "lymphography": lambda: _table("lymphography", "uci/lymphography.csv"),
+    "nursery": lambda: _table("nursery", "uci/nursery.csv"),
+    "tumor": lambda: _table("primary tumor", "uci/primary-tumor.csv"),
 }
 
 

@@ -145,7 +145,7 @@ def test_one_label_a_class_is_guessed_and_the_guesses_are_learnt():
     found = model.explain(texts[0])
     assert found.prior + sum(t.log_odds for t in found.terms) == pytest.approx(found.log_odds)
     alone = TextClassifier(unlabeled_weight=0).fit(texts, some(y, 1))
-    assert [(m.view, m.supervised) for m in alone.members_] == [("words", True)]
+    assert [(m.view, m.supervised) for m in alone.members_] == [("topics", True)]
 
 
 def test_what_is_clearly_better():

@@ -52,10 +52,10 @@ class TextClassifier(LabelScores, BaseEstimator):
 
     Words are weighted in three ways: as *topics* (rare words count more, and a long text for at
     most some ten words), as plain *words*, and as the 200 most informative words (by their mutual
-    information with the labels). Each gives a semi-supervised and a supervised naive Bayes. The
+    information with the labels). Each gives a naive Bayes that is fitted to all texts by EM. The
     ensemble is stacked: 5-fold out-of-fold predictions give the weights of the members' log-odds,
-    `pool_`. If the supervised members alone do better by more than a standard error, they are the
-    result; `unlabeled_help_` has the figures.
+    `pool_`. If the same members fitted to labelled texts alone do better by more than a standard
+    error, these are the result; `unlabeled_help_` has the figures.
 
     The weights also calibrate the probabilities; `evaluation_` says how well. The class prior need
     not be the class proportions of the labels: it is estimated from all texts where a chi-squared

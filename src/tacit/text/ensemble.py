@@ -54,12 +54,6 @@ class MemberSpec(NamedTuple):
     expected: float
 
 
-UNTEMPERED = MemberSpec(
-    {"idf": 0.75, "length_scale": 10.0},
-    {"alpha": "background", "max_iter": 8},
-    unlabeled_weight=1.0,
-    expected=1.0,
-)
 # The names are `Member.view` and part of model files; "telling words" are the informative ones.
 INFORMATIVE = "telling words"
 MEMBERS = {
@@ -88,11 +82,6 @@ CLUSTER_WEIGHT = 0.7
 CLUSTER_WEIGHT_UNTESTED = 0.25
 # Clusters per class below which there are none: fewer say little, and more take too long.
 CLUSTERS_PER_CLASS = 4
-# With one label a class none can be held out. Then the members are tried in this order: the first
-# whose log-loss on the labelled texts, predicted as if they were unlabelled, is at most so many
-# nats on average is used.
-FALLBACKS = {"topics": MEMBERS["topics"], "topics at once": UNTEMPERED, "words": MEMBERS["words"]}
-MAX_LOG_LOSS = 0.5
 # Tolerance of a member's EM, in nats a text.
 TOL = 0.01
 # Texts from which the scale of log-odds and the class prior are estimated.
@@ -343,15 +332,7 @@ class EnsembleLearner:
     def fallback(self, data: TrainingData) -> FittedEnsemble:
         """Return an ensemble without held-out labels: a member, and one trained on its labels."""
         known = data.codes >= 0
-        for member, _ in self._fits(data, FALLBACKS):
-            if member.supervised and member.view != "words":
-                continue
-            if not known.any():
-                break
-            p, _ = normalize(member.joint(data.counts[known]))
-            likelihood = p[np.arange(len(p)), data.codes[known]]
-            if -log(np.maximum(likelihood, 1e-300)).mean() <= MAX_LOG_LOSS:
-                break
+        member, _ = next(self._fits(data, {"topics": MEMBERS["topics"]}))
         report = UnlabeledHelp(None, None, float(not member.supervised))
         clusters = None if member.supervised or not known.any() else self._clusters(data)
         single = _equally_weighted((member,), data, report, clusters)
@@ -402,8 +383,7 @@ class EnsembleLearner:
             candidates = [predictions.stack(one, ones, scale) for one in each]
             return min(candidates, key=lambda candidate: candidate.loss)
 
-        every = only_supervised | ~supervised if pick else np.ones(len(supervised), bool)
-        ensembles, used = [best(every, expected)], False
+        ensembles, used = [best(only_supervised | ~supervised, expected)], False
         if not only_supervised:
             ensembles.append(best(supervised, usual))
             used = self.unlabeled_weight != "auto" or not ensembles[1].beats(ensembles[0])
