@@ -120,8 +120,11 @@ def em_fit(
     }
     if "the scikit-learn recipe" in goals:
         contenders["the scikit-learn recipe"] = peers.sklearn_round(X, np.arange(n) % K, K)
-    objective = contenders["SciPy float64 by hand"]()
-    assert abs(objective - result.objective) < 1e-8 * abs(objective), "they found something else"
+    # The first round is the same; after it, rounding leads along slightly different paths.
+    for place, tolerance in ((0, 1e-9), (-1, 1e-5)):
+        scored = 2 if place == 0 else count
+        objective, own = peers.scipy_rounds(X, *by_hand[:2], scored)(), result.trace[place]
+        assert abs(objective - own) < tolerance * abs(objective), "they found something else"
     seconds = medians(contenders, turns)
     if "the scikit-learn recipe" in seconds:
         seconds["the scikit-learn recipe"] *= count
