@@ -450,7 +450,7 @@ def test_categories_that_lie_beside_each_other(alpha):
     for _ in range(20):  # other shares are no better
         p = np.exp(params.log_p) * rng.uniform(0.9, 1.1, params.log_p.shape)
         log_p = np.log(p / family._totals(p))
-        other = replace(params, log_p=log_p, said=family._blurred(log_p))
+        other = replace(params, log_p=log_p, cell_log_p=family._blurred(log_p))
         assert family.log_joint(other, counts) + family.log_prior(other) < best
 
 
