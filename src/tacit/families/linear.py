@@ -134,7 +134,8 @@ class Ratios(ABC):
         native, smoothing, (K, d) = kernels.native(), self.smoothing, self.counts.shape
         if native is None or smoothing is None:
             return None
-        table = np.zeros(d * K + SLACK, np.float32 if single else np.float64)
+        table = np.empty(d * K + SLACK, np.float32 if single else np.float64)
+        table[d * K :] = 0
         mean, constants = np.empty(d), np.empty(K)
         remainder = np.empty(d * K, np.float32) if single else None
         given = self.counts.T, np.atleast_1d(self.alpha), *smoothing

@@ -121,7 +121,7 @@ class SavedTexts:
     pool : Pool
         Their weights.
     unlabeled_help, evaluation
-        LabelScores on held-out labels.
+        Scores on held-out labels.
     groups : SavedTextGroups or None
         Clusters of texts.
     correction : TextCorrection or None

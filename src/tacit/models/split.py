@@ -26,11 +26,10 @@ __all__ = ["Split", "count_labelled", "select", "split_rows"]
 
 
 class Duplicates(NamedTuple):
-    """Kinds of equal rows: the first row of each, which kind each row is, the weight of each."""
+    """Kinds of equal rows: the first row of each, and which kind each row is."""
 
     first: npt.NDArray[np.intp]
     which: npt.NDArray[np.intp]
-    weight: Array
 
 
 @dataclass(frozen=True)
@@ -83,8 +82,10 @@ class Split:
         draw = partial(responsibilities, init, rng=rng, hard=self.model.hard)
         if self.duplicates is None or not self.loop.all():
             return self.rows, draw(X, labels, weight)
-        first, which, total = self.duplicates
+        first, which = self.duplicates
         assert self.distinct is not None
+        assert self.distinct.weight is not None
+        total = self.distinct.weight
         if isinstance(init, str):
             return self.distinct, draw(X[first], labels.of(first), total)
         # A row has the mean of those that it stands for.
@@ -139,7 +140,7 @@ def collapse(model: NaiveBayes, rows: Rows) -> tuple[Rows, Duplicates | None]:
         return rows, None
     first, which = found
     weight = np.bincount(which, rows.weight, len(first)).astype(np.float64)
-    return Rows(rows.features.take(first), None, weight), Duplicates(first, which, weight)
+    return Rows(rows.features.take(first), None, weight), Duplicates(first, which)
 
 
 def count_labelled(

@@ -16,7 +16,7 @@
 namespace tacit {
 namespace {
 
-constexpr std::size_t prefetch_distance = 32;  // words that are looked up together
+constexpr std::size_t lookups = 32;  // words that are looked up together
 
 // How many of n texts one task counts.
 std::size_t batch_of(std::size_t n) { return std::clamp<std::size_t>(n / 64, 1, 128); }
@@ -169,8 +169,8 @@ class Counter {
             const char *from;
             std::size_t length;
             std::uint64_t hash;
-        } keys[prefetch_distance];
-        std::uint32_t seen[prefetch_distance];
+        } keys[lookups];
+        std::uint32_t seen[lookups];
         const Words &words = *desk.words;
         const Names &names = given ? *given : desk.names;
         std::vector<Entry> &entries = desk.entries;
@@ -185,8 +185,8 @@ class Counter {
             ++entries[place];
         };
         for (std::size_t run = fewest_; run <= most_; ++run) {
-            for (std::size_t first = 0; first + run <= words.size(); first += prefetch_distance) {
-                const std::size_t many = std::min(prefetch_distance, words.size() - run + 1 - first);
+            for (std::size_t first = 0; first + run <= words.size(); first += lookups) {
+                const std::size_t many = std::min(lookups, words.size() - run + 1 - first);
                 for (std::size_t k = 0; k < many; ++k) {
                     const char *from = words.characters() + words.begin(first + k);
                     const std::size_t length = words.end(first + k + run - 1) - words.begin(first + k);
