@@ -29,7 +29,7 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 import tacit
 from tacit.data.labels import encode
 from tacit.selection.cross_validation import Evaluation, cross_validate, folds
-from tacit.text.ensemble import MEMBERS
+from tacit.text.parts import MEMBERS
 from tacit.text.weighting import TermWeights
 
 try:

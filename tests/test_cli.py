@@ -127,7 +127,7 @@ def test_fit_predict_explain_inspect_sample(table, tmp_path):
     text = tmp_path / "text.model"
     tacit.TextClassifier().fit(mails()[0]["text"], truth).save(text)
     shown = json.loads(call("inspect", text, "--json").stdout)
-    assert shown["columns"][0]["residual"] == shown["columns"][0]["words"]
+    assert "logistic regression" in [one["part"] for one in shown["columns"][0]["parts"]]
     assert sum(shown["class_priors"].values()) == pytest.approx(1.0)
     assert "violin" in call("inspect", text).stdout
     assert "identifies the rows" in call("inspect", table).stdout
@@ -538,7 +538,7 @@ def test_words_speak_for_classes(tmp_path):
     """Beside labels, instead of them, and without a column for these."""
     path, out = tmp_path / "a.csv", tmp_path / "out.csv"
     texts = ["the goal of the team", "a goal and a cup", "the cup of the team"] * 8
-    texts += ["a violin and a cello", "the cello of the choir", "violin and choir"] * 8
+    texts += ["a violin and a cello", "a cello beside a choir", "violin and choir"] * 8
     truth = ["sport"] * 24 + ["music"] * 24
     pl.DataFrame({"text": texts}).write_csv(path)
     words = "--word", "goal=sport", "--word", "violin=music"

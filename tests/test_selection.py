@@ -122,13 +122,3 @@ def test_bins_are_smoothed_over_their_neighbours():
     )
     right = found.transduction_ == np.repeat(["low", "high"], 150)
     assert right.mean() > 0.9
-
-
-def test_pick_is_one_model():
-    texts = ["a goal for the team", "the late goal", "a violin and a cello", "the slow violin"] * 10
-    y = np.array(["sport", "sport", "music", "music"] * 10, dtype=object)
-    y[12:] = None
-    model = tacit.TextClassifier(combination="pick").fit(texts, y)
-    assert len(model.members_) == 1
-    assert (model.transduction_ == ["sport", "sport", "music", "music"] * 10).all()
-    assert model.unlabeled_help_.em is not None

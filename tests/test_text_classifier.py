@@ -14,13 +14,15 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 
 import tacit
-from modelfiles import pack, unpack
+from modelfiles import at, pack, unpack
 from tacit import TextClassifier, kernels
 from tacit.modelfile import ModelFileError
 from tacit.selection import stacking
 from tacit.selection.candidates import OutOfFold, Stacked
 from tacit.selection.cross_validation import Evaluation
+from tacit.selection.ensemble import Selected
 from tacit.text import CountVectorizer
+from tacit.text.parts import WordModel
 from tacit.tuning import SemiSupervisedSplit
 
 TOPICS = {
@@ -74,7 +76,7 @@ def test_what_the_figures_are():
     helped = model.unlabeled_help_
     assert helped.em.rows == helped.supervised.rows == 30
     assert helped.em.log_loss <= helped.supervised.log_loss
-    assert model.evaluation_ is helped.em
+    assert model.evaluation_.accuracy == helped.em.accuracy
     assert "held-out labels" in str(helped)
 
 
@@ -93,8 +95,13 @@ def test_labels_alone_when_texts_without_a_label_mislead():
     model = TextClassifier().fit(texts, labels)
     alone = TextClassifier(unlabeled_weight=0).fit(texts, labels)
     assert (model.transduction_ == y).mean() >= (alone.transduction_ == y).mean() - 0.02
-    assert all(member.supervised for member in alone.members_)
+    assert not any(part.name == "clusters" for part in alone.ensemble_.parts)
     assert alone.unlabeled_help_.weight == 0.0
+    kept = [i for i, label in enumerate(labels) if label is not None]
+    same = TextClassifier().fit([texts[i] for i in kept], labels[kept])
+    shared = [text for text in texts[:20] if set(text.split()) <= set(same.vectorizer_.vocabulary_)]
+    assert shared
+    np.testing.assert_allclose(alone.predict_proba(shared), same.predict_proba(shared), atol=1e-6)
 
 
 def test_all_labels():
@@ -102,14 +109,17 @@ def test_all_labels():
     model = TextClassifier().fit(texts, y)
     assert (model.transduction_ == y).all()
     assert model.evaluation_.accuracy > 0.95
-    assert all(member.supervised for member in model.members_)
+    assert model.unlabeled_help_.em is None
+    assert [part.name for part in model.ensemble_.parts][-1] == "logistic regression"
 
 
 def test_every_member_is_fitted_by_em_with_its_guarantee():
     texts, y = corpus()
     model = TextClassifier().fit(texts, some(y, 5))
-    for member in model.members_:
-        assert (np.diff(member.model.trace_) >= -1e-6 * abs(member.model.trace_[0])).all()
+    models = [part.model for part in model.ensemble_.parts if isinstance(part, WordModel)]
+    assert len(models) == 3
+    for one in models:
+        assert (np.diff(one.trace_) >= -1e-6 * abs(one.trace_[0])).all()
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -127,9 +137,7 @@ def test_the_class_prior_is_that_of_the_texts_if_labels_contradict_it():
 
     def prior(labels):
         model = TextClassifier().fit(texts, labels)
-        pairs = zip(model.pool_.weights, model.members_, strict=True)
-        log_prior = model.pool_.shift + sum(w * m.model.class_log_prior_ for w, m in pairs)
-        return np.exp(log_prior)
+        return np.exp(model.ensemble_.log_prior)
 
     np.testing.assert_allclose(prior(some(y, 12)), true, atol=0.05)
     kept = np.isin(np.arange(len(y)), np.argsort(y, kind="stable")[::4])
@@ -137,15 +145,54 @@ def test_the_class_prior_is_that_of_the_texts_if_labels_contradict_it():
     np.testing.assert_allclose(prior(np.where(kept, y, None)), counts / counts.sum())
 
 
-def test_one_label_a_class_is_guessed_and_the_guesses_are_learnt():
+def test_parts_have_expected_weights_where_no_label_can_be_held_out():
     texts, y = corpus()
     model = TextClassifier().fit(texts, some(y, 1))
-    assert [member.view for member in model.members_] == ["topics", "telling words"]
-    assert not any(member.supervised for member in model.members_)
+    assert [part.name for part in model.ensemble_.parts] == ["topics", "words", "clusters"]
+    counts = model.vectorizer_.transform(texts)
+    each = np.stack([part.evidence(counts) for part in model.ensemble_.parts], axis=2)
+    spread = model.ensemble_.weights * stacking.log_odds_scale(each)
+    np.testing.assert_allclose(spread, [0.6, 0.2, 0.2])
     found = model.explain(texts[0])
     assert found.prior + sum(t.log_odds for t in found.terms) == pytest.approx(found.log_odds)
-    alone = TextClassifier(unlabeled_weight=0).fit(texts, some(y, 1))
-    assert [(m.view, m.supervised) for m in alone.members_] == [("topics", True)]
+
+
+def test_temperature_makes_filled_labels_as_sure_as_held_out_ones():
+    evidence = np.random.default_rng(0).normal(size=(200, 3, 1))
+    stacked = Stacked(np.array([2.0]), *[None] * 4)
+    selected = Selected(np.arange(9), None, stacked, np.arange(200), evidence)
+    log_prior = np.log([0.2, 0.3, 0.5])
+    left_out = 2.0 * evidence[:, :, 0] + log_prior
+    assert selected.temperature(3.0 * left_out, log_prior) == pytest.approx(3.0)
+    assert selected.temperature(0.5 * left_out, log_prior) == 1.0  # it is not too sure
+    texts, y = corpus(400, length=4)
+    model = TextClassifier(random_state=0).fit(texts, some(y, 10))
+    filled = model.label_distributions_.argmax(axis=1)
+    assert (filled == model.predict_proba(texts).argmax(axis=1)).mean() > 0.97
+
+
+def test_accuracy_is_of_all_rows_where_labels_are_balanced_and_others_are_not():
+    """Rare classes are as often labelled as others, and are told from them more seldom."""
+    texts, y = corpus(900, prior=(0.9, 0.05, 0.05), length=5)
+    model = TextClassifier(random_state=0).fit(texts, some(y, 20))
+    found = model.evaluation_
+    recall = np.average(found.recall, weights=np.exp(model.ensemble_.log_prior))
+    assert found.accuracy == pytest.approx(recall)
+    assert found.effective_rows < found.rows
+    low, _ = found.interval
+    assert low <= (model.transduction_ == y).mean()
+
+
+def test_a_label_that_is_the_only_one_of_its_class_counts_as_an_error():
+    texts, y = corpus(300, prior=(0.6, 0.37, 0.03))
+    labels = np.where(np.arange(300) < 60, y, None)
+    food = np.flatnonzero(labels == "food")
+    labels[food[1:]] = None
+    found = TextClassifier(random_state=0).fit(texts, labels).evaluation_
+    n = sum(label is not None for label in labels)
+    assert found.rows == n - 1
+    if found.effective_rows == n:  # labels are not reweighted
+        assert found.accuracy == pytest.approx(found.confusion.trace() / n)
 
 
 def test_what_is_clearly_better():
@@ -440,6 +487,10 @@ def ragbag(n=400, seed=0):
     return texts, np.array(["even", "odd"])[topic % 2]
 
 
+def clusters_of(model):
+    return next((part for part in model.ensemble_.parts if part.name == "clusters"), None)
+
+
 @pytest.fixture(scope="module")
 def clustered():
     texts, y = ragbag()
@@ -449,32 +500,32 @@ def clustered():
 def test_clusters_of_texts_help(clustered):
     texts, y, model = clustered
     fresh, truth = ragbag(seed=1)
-    evidence = model.groups_.evidence(model.vectorizer_.transform(fresh))
+    evidence = clusters_of(model).evidence(model.vectorizer_.transform(fresh))
     assert (model.classes_[evidence.argmax(axis=1)] == truth).mean() > 0.9
     alone = TextClassifier(unlabeled_weight=0.0).fit(texts, some(y, 10))
-    assert alone.groups_ is None
+    assert clusters_of(alone) is None
     assert model.score(fresh, truth) > max(alone.score(fresh, truth), 0.9)
 
 
 def test_log_odds_of_clusters_by_hand(clustered):
     """p(y | x) = sum_g p(g | x) p(y | g), the first by log p(x, g) over the root of ten words."""
     texts, y, model = clustered
-    groups, counts = model.groups_, model.vectorizer_.transform(texts)
+    found, counts = clusters_of(model), model.vectorizer_.transform(texts)
     parts = []
-    for mixture in groups.mixtures:
-        joint = mixture.predict_joint_log_proba(groups.weights.transform(counts)) / np.sqrt(10)
+    for mixture in found.mixtures:
+        joint = mixture.predict_joint_log_proba(found.weights.transform(counts)) / np.sqrt(10)
         parts.append(np.exp(joint - logsumexp(joint, axis=1, keepdims=True)) / 4)
     p, labels = np.hstack(parts), some(y, 10)
     mass = np.stack([p[labels == name].sum(axis=0) for name in model.classes_], axis=1)
     mass += 0.1 / 4 * np.array([0.5, 0.5])
     ratios = mass / mass.sum(axis=1, keepdims=True) / 0.5
-    np.testing.assert_allclose(groups.class_ratios, ratios)
-    np.testing.assert_allclose(groups.evidence(counts), groups.weight * np.log(p @ ratios))
+    np.testing.assert_allclose(found.class_ratios, ratios)
+    np.testing.assert_allclose(found.evidence(counts), np.log(p @ ratios))
 
 
 def test_explanations_with_clusters_add_up(clustered):
     texts, _, model = clustered
-    assert model.groups_.weight > 0
+    assert clusters_of(model) is not None
     for text in (*texts[:3], "topic0word1 topic1word1", "", "unheard of"):
         found, p = model.explain(text), model.predict_proba([text])[0]
         assert found.log_odds == pytest.approx(np.log(p.max() / p.min()))
@@ -489,32 +540,33 @@ def test_files_keep_clusters(clustered, tmp_path):
     same.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
     content, arrays = unpack(tmp_path / "model")
-    kept = content["model"]["SavedTexts"]["groups"]["SavedTextGroups"]
-    one = kept["mixtures"]["tuple"][0]
-    for name, value in ("weight", -1.0), ("mixtures", {"tuple": []}), ("mixtures", one):
+
+    def refused(*path, value):
         other = json.loads(json.dumps(content))
-        other["model"]["SavedTexts"]["groups"]["SavedTextGroups"][name] = value
+        *inner, last = path
+        at(other["model"]["SavedEnsemble"]["parts"]["tuple"], inner)[last] = value
         (tmp_path / "other").write_bytes(pack(other, arrays))
         with pytest.raises(ModelFileError):
             tacit.load(tmp_path / "other")
-    for name, value in ("length_scale", {"number": "inf"}), ("n_features_in", 7):
-        other = json.loads(json.dumps(content))
-        other["model"]["SavedTexts"]["groups"]["SavedTextGroups"]["weights"]["TermWeights"][
-            name
-        ] = value
-        (tmp_path / "other").write_bytes(pack(other, arrays))
-        with pytest.raises(ModelFileError):
-            tacit.load(tmp_path / "other")
+
+    place = [part.name for part in model.ensemble_.parts].index("clusters")
+    clusters = place, "SavedTextGroups"
+    refused(*clusters, "weight", value=-1.0)
+    refused(*clusters, "mixtures", value={"tuple": []})
+    refused(*clusters, "weights", "TermWeights", "length_scale", value={"number": "inf"})
+    refused(*clusters, "weights", "TermWeights", "n_features_in", value=7)
+    regression = len(model.ensemble_.parts) - 1, "TextLogistic"
+    refused(*regression, "intercepts", value=None)
+    refused(*regression, "weights", "TermWeights", "n_features_in", value=7)
 
 
 def test_no_clusters_of_few_unlabelled_texts_or_of_many_classes(clustered):
     texts, y, _ = clustered
     labels = y.astype(object)
     labels[:30] = None
-    assert TextClassifier().fit(texts, labels).groups_ is None
+    assert clusters_of(TextClassifier().fit(texts, labels)) is None
     many = np.array([f"{name} {i % 6}" for i, name in enumerate(y)])
-    assert TextClassifier().fit(texts, some(many, 3)).groups_ is None
-    assert TextClassifier(combination="pick").fit(texts, some(y, 10)).groups_ is None
+    assert clusters_of(TextClassifier().fit(texts, some(many, 3))) is None
 
 
 def test_rounding_is_no_spread():

@@ -116,7 +116,7 @@ class CandidateEvaluator:
         assert predictions is not None
         joints = [predictions.log_joint]
         for text in self.texts:
-            rows, alone, selected, _ = text._held_out
+            rows, alone, selected = text._held_out
             assert np.array_equal(rows, np.concatenate(self.held_out))
             log_odds = np.maximum(alone if supervised else selected, -MAX_LOG_ODDS)
             joints.append(log_odds[:, :, None])

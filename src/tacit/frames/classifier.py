@@ -138,13 +138,13 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableEstimator):
     >>> model.transduction_.tolist()
     ['sport', 'music', 'sport', 'music']
     >>> print(model.explain({"text": "a goal for the violin", "minutes": 50}, "music"))
-    music (probability 0.575) rather than sport
-      prior               -0.007
-      text goal           -0.779
-      text violin         +0.678
-      minutes below 70    +0.497
-      text the            -0.086
-      total               +0.304
+    music (probability 0.553) rather than sport
+      prior               -0.016
+      text goal           -0.939
+      text violin         +0.752
+      minutes below 70    +0.498
+      text the            -0.083
+      total               +0.212
     """
 
     alpha: Any = "auto"
@@ -427,6 +427,9 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableEstimator):
     def _distributions(
         self, labels: Labels, others: Rows, which: npt.NDArray[np.intp] | None
     ) -> Array:
+        used = [column.name for column in self._columns if column.kind != "out"]
+        if len(used) == 1 and used[0] in self.texts_:
+            return np.asarray(self.texts_[used[0]].label_distributions_)
         result = super()._distributions(labels, others, which)
         unknown = labels.codes < 0
         added = self.__dict__.pop("_added_to_fit", np.zeros((len(unknown), 1)))

@@ -34,16 +34,18 @@ from tacit.io.records import fits
 from tacit.modelfile.registry import (
     RECORDS,
     Saved,
+    SavedEnsemble,
     SavedGroups,
     SavedMember,
     SavedTextGroups,
     SavedTexts,
 )
 from tacit.models.naive_bayes import Params
-from tacit.numerics import Array
-from tacit.text.classifier import Member, TextClassifier
+from tacit.numerics import Array, log_normalize
+from tacit.selection.ensemble import Ensemble
+from tacit.text.classifier import TextClassifier
 from tacit.text.clusters import TextClusters
-from tacit.text.residual import TextCorrection
+from tacit.text.parts import TextLogistic, WordModel
 
 __all__ = ["ModelFileError", "load", "save"]
 
@@ -69,27 +71,32 @@ def save(estimator: EMEstimator | TextClassifier, path: str | os.PathLike[str]) 
     write(path, _saved_texts(estimator) if of_texts else _saved(estimator), RECORDS)
 
 
-def _saved_texts(estimator: TextClassifier) -> SavedTexts:
-    members = [SavedMember(m.view, m.weights, _saved(m.model)) for m in estimator.members_]
-    groups, kept = estimator.groups_, None
-    if groups is not None:
-        found = tuple(map(_saved, groups.mixtures))
-        kept = SavedTextGroups(found, groups.class_ratios, groups.weight, groups.weights)
-    return SavedTexts(
+def _saved_texts(estimator: TextClassifier) -> SavedEnsemble:
+    return SavedEnsemble(
         estimator,
         estimator.vectorizer_,
         estimator.classes_,
         estimator.class_shares_,
-        tuple(members),
-        estimator.pool_,
+        tuple(map(_saved_part, estimator.ensemble_.parts)),
+        estimator.ensemble_.weights,
+        estimator.ensemble_.log_prior,
         estimator.unlabeled_help_,
         estimator.evaluation_,
-        kept,
-        estimator.correction_,
     )
 
 
-def _of_columns(texts: dict[str, TextClassifier]) -> dict[str, SavedTexts]:
+def _saved_part(
+    part: WordModel | TextClusters | TextLogistic,
+) -> SavedMember | SavedTextGroups | TextLogistic:
+    if isinstance(part, WordModel):
+        return SavedMember(part.name, part.weights, _saved(part.model))
+    if isinstance(part, TextClusters):
+        mixtures = tuple(map(_saved, part.mixtures))
+        return SavedTextGroups(mixtures, part.class_ratios, part.weight, part.weights)
+    return part
+
+
+def _of_columns(texts: dict[str, TextClassifier]) -> dict[str, SavedEnsemble]:
     """Return the records of the classifiers of text columns, whose vocabulary the columns keep."""
     return {name: replace(_saved_texts(text), vectorizer=None) for name, text in texts.items()}
 
@@ -163,7 +170,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         with _quietly():
             saved = read(path, RECORDS)
-            return _restored_texts(saved) if isinstance(saved, SavedTexts) else _restored(saved)
+            texts = isinstance(saved, SavedEnsemble | SavedTexts)
+            return _restored_texts(saved) if texts else _restored(saved)
     except (ModelFileError, OSError, MemoryError):
         raise
     except Exception as error:  # any failure to decode means that the contents are damaged
@@ -194,14 +202,17 @@ def _params(estimator: EMEstimator, saved: Saved) -> Params:
 
 
 def _texts(
-    saved: dict[str, SavedTexts], weights: dict[str, Any], columns: tuple[Column, ...]
+    saved: dict[str, SavedEnsemble | SavedTexts],
+    weights: dict[str, Any],
+    columns: tuple[Column, ...],
 ) -> dict[str, TextClassifier]:
     """Return the classifiers of text columns; ValueError if they do not match the columns."""
     words = {column.name: column.vectorizer for column in columns if column.vectorizer is not None}
     if set(saved) not in (set(), set(words)) or set(weights) != set(saved):
         raise ValueError("its texts are not those of its columns")
     _check_numbers({f"the weight of {name!r}": weight for name, weight in weights.items()})
-    if not all(isinstance(one, SavedTexts) and one.vectorizer is None for one in saved.values()):
+    kinds = SavedEnsemble | SavedTexts
+    if not all(isinstance(one, kinds) and one.vectorizer is None for one in saved.values()):
         raise ValueError("its texts are not text classifiers")
     kept = [name for name in words if name in saved]  # in their order
     return {name: _restored_texts(replace(saved[name], vectorizer=words[name])) for name in kept}
@@ -251,8 +262,8 @@ def _check_table_correction(saved: TableCorrection, K: int, columns: tuple[Colum
         raise ValueError("its residual regression is of other columns")
 
 
-def _check_correction(saved: TextCorrection | TableCorrection, size: int, K: int) -> None:
-    check_array("residual regression", saved.logs, (size, K), least=-MOST, most=MOST)
+def _check_correction(saved: TextLogistic | TableCorrection, size: int, K: int) -> None:
+    check_array("coefficients", saved.logs, (size, K), least=-MOST, most=MOST)
 
 
 def _of(columns: tuple[Column, ...], some: Iterable[Column]) -> bool:
@@ -268,41 +279,84 @@ def _check_numbers(numbers: dict[str, Any], least: float = 0.0) -> None:
             raise ValueError(f"{name} is {value!r}: expected a number from {least:g} on")
 
 
-def _restored_texts(saved: SavedTexts) -> TextClassifier:
+def _restored_texts(saved: SavedEnsemble | SavedTexts) -> TextClassifier:
     """Return the text classifier of a record; ValueError if its parts do not match."""
     if saved.vectorizer is None:
         raise ValueError("it has no words")
-    estimator, K, C = saved.estimator, len(saved.classes), len(saved.members)
+    estimator, K = saved.estimator, len(saved.classes)
     if saved.classes.ndim != 1 or not np.array_equal(np.unique(saved.classes), saved.classes):
         raise ValueError("its class names are not sorted and different")
     check_array("class priors", saved.class_shares, (K,), least=0.0)
-    check_array("weights of the ensemble", saved.pool.weights, (C,), least=0.0)
-    shift = saved.pool.shift
-    if shift.shape != (K,) or not (shift < MOST).all() or not (shift > -MOST).any() or not C:
-        raise ValueError("its ensemble is of other classes")
     _check_numbers({"the weight of unlabelled texts": saved.unlabeled_help.weight})
     words = len(saved.vectorizer.get_feature_names_out())
-    estimator.members_ = tuple(_member(one, K, words) for one in saved.members)
+    if isinstance(saved, SavedTexts):
+        estimator.ensemble_ = _early_ensemble(saved, K, words)
+    else:
+        estimator.ensemble_ = _ensemble(saved, K, words)
     estimator.vectorizer_, estimator.classes_ = saved.vectorizer, saved.classes
-    estimator.class_shares_, estimator.pool_ = saved.class_shares, saved.pool
+    estimator.class_shares_ = saved.class_shares
     estimator.unlabeled_help_, estimator.evaluation_ = saved.unlabeled_help, saved.evaluation
-    groups = saved.groups
-    estimator.groups_ = None if groups is None else _text_groups(groups, K, words)
-    estimator.correction_ = correction = saved.correction
-    if correction is not None:
-        _check_correction(correction, len(correction.weights.columns_), K)
-        if correction.weights.n_features_in_ != words:
-            raise ValueError("its residual regression is of other words")
     return estimator
 
 
-def _member(saved: SavedMember, K: int, words: int) -> Member:
+def _ensemble(saved: SavedEnsemble, K: int, words: int) -> Ensemble:
+    log_prior, weights = saved.log_prior, saved.weights
+    if log_prior.shape != (K,) or not (log_prior < MOST).all() or not (log_prior > -MOST).any():
+        raise ValueError("its ensemble is of other classes")
+    check_array("weights of the ensemble", weights, (len(saved.parts),), least=0.0, most=MOST)
+    parts = tuple(_part(one, K, words) for one in saved.parts)
+    if not any(isinstance(part, WordModel) for part in parts):
+        raise ValueError("its ensemble has no naive Bayes")
+    return Ensemble(parts, weights, log_prior)
+
+
+def _early_ensemble(saved: SavedTexts, K: int, words: int) -> Ensemble:
+    """Return the ensemble of a file of v0.1, whose members have class priors of their own."""
+    parts = [_member(one, K, words) for one in saved.members]
+    check_array("weights of the ensemble", saved.pool.weights, (len(parts),), least=0.0)
+    if saved.pool.shift.shape != (K,) or not parts:
+        raise ValueError("its ensemble is of other classes")
+    pairs = zip(saved.pool.weights, parts, strict=True)
+    log_prior = sum((w * part.model._log_prior for w, part in pairs), saved.pool.shift)
+    added: list[Any] = [] if saved.groups is None else [saved.groups]
+    if saved.correction is not None:
+        logs, weights = saved.correction.logs, saved.correction.weights
+        added.append(TextLogistic(logs, np.zeros(K), weights))
+    new = SavedEnsemble(
+        saved.estimator,
+        saved.vectorizer,
+        saved.classes,
+        saved.class_shares,
+        (*saved.members, *added),
+        np.append(saved.pool.weights, np.ones(len(added))),
+        log_normalize(log_prior[None, :])[0][0],
+        saved.unlabeled_help,
+        saved.evaluation,
+    )
+    return _ensemble(new, K, words)
+
+
+def _part(
+    saved: SavedMember | SavedTextGroups | TextLogistic, K: int, words: int
+) -> WordModel | TextClusters | TextLogistic:
+    if isinstance(saved, SavedMember):
+        return _member(saved, K, words)
+    if isinstance(saved, SavedTextGroups):
+        return _text_groups(saved, K, words)
+    _check_correction(saved, len(saved.weights.columns_), K)
+    check_array("intercepts", saved.intercepts, (K,), least=-MOST, most=MOST)
+    if saved.weights.n_features_in_ != words:
+        raise ValueError("its regression is of other words")
+    return saved
+
+
+def _member(saved: SavedMember, K: int, words: int) -> WordModel:
     model = _restored(saved.model)
     if not isinstance(model, MultinomialNB) or len(model.classes_) != K:
         raise ValueError("one of its models is of other classes")
     if saved.weights.n_features_in_ != words or len(saved.weights.columns_) != model.n_features_in_:
         raise ValueError("one of its models is of other words")
-    return Member(saved.view, saved.weights, model)
+    return WordModel(saved.view, saved.weights, model)
 
 
 def _restored(saved: Saved) -> EMEstimator:

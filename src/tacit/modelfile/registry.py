@@ -27,13 +27,12 @@ from tacit.io.records import DTYPES, Record, plain
 from tacit.models.naive_bayes import ClassCounts, NaiveBayes
 from tacit.numerics import Array
 from tacit.selection.cross_validation import Evaluation, UnlabeledHelp
-from tacit.selection.stacking import Pool
 from tacit.text.classifier import TextClassifier
-from tacit.text.residual import TextCorrection
+from tacit.text.parts import TextLogistic
 from tacit.text.vectorizer import CountVectorizer
 from tacit.text.weighting import TermWeights
 
-__all__ = ["RECORDS", "Saved", "SavedMember", "SavedTexts", "of_parameters"]
+__all__ = ["RECORDS", "Saved", "SavedEnsemble", "SavedMember", "SavedTexts", "of_parameters"]
 
 # Longer token patterns can take very long to compile.
 LONGEST_PATTERN = 200
@@ -103,7 +102,7 @@ class SavedMember:
 
 
 @dataclass(frozen=True)
-class SavedTexts:
+class SavedEnsemble:
     """The record of a `TextClassifier`.
 
     Attributes
@@ -115,18 +114,50 @@ class SavedTexts:
     classes : ndarray of shape (K,)
         The names of the classes.
     class_shares : ndarray of shape (K,)
-        The class priors.
-    members : tuple of SavedMember
-        The members of the ensemble.
-    pool : Pool
+        The class proportions of the training texts.
+    parts : tuple
+        The parts of the ensemble.
+    weights : ndarray of shape (C,)
         Their weights.
+    log_prior : ndarray of shape (K,)
+        The log of the class prior.
     unlabeled_help, evaluation
         Scores on held-out labels.
-    groups : SavedTextGroups or None
-        Clusters of texts.
-    correction : TextCorrection or None
-        The residual logistic regression on words.
     """
+
+    estimator: TextClassifier
+    vectorizer: CountVectorizer | None
+    classes: npt.NDArray[Any]
+    class_shares: Array
+    parts: tuple[SavedMember | SavedTextGroups | TextLogistic, ...]
+    weights: Array
+    log_prior: Array
+    unlabeled_help: UnlabeledHelp
+    evaluation: Evaluation | None
+
+
+# What only files of v0.1 have.
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The weights of members, and what is added for each class."""
+
+    weights: Array
+    shift: Array
+
+
+@dataclass(frozen=True)
+class TextCorrection:
+    """A regression on words, fitted to the residuals of an ensemble."""
+
+    logs: Array
+    weights: TermWeights
+
+
+@dataclass(frozen=True)
+class SavedTexts:
+    """The record of a `TextClassifier`: members with class priors, clusters and a regression."""
 
     estimator: TextClassifier
     vectorizer: CountVectorizer | None
@@ -140,8 +171,11 @@ class SavedTexts:
     correction: TextCorrection | None = None
 
 
-def of_parameters(cls: type[Any]) -> Record:
-    """Return the record of an estimator class: its parameters, but for those that are not data."""
+def of_parameters(cls: type[Any], dropped: tuple[str, ...] = ()) -> Record:
+    """Return the record of an estimator class: its parameters, but for those that are not data.
+
+    Parameters that were `dropped` are passed over where older files have them.
+    """
 
     def take(estimator: Any) -> dict[str, Any]:
         given = estimator.get_params(deep=False).items()
@@ -152,7 +186,7 @@ def of_parameters(cls: type[Any]) -> Record:
     def make(fields: dict[str, Any]) -> Any:
         if PROCESS & set(fields):
             raise ValueError(f"it sets one of {sorted(PROCESS)}")
-        estimator = cls(**fields)
+        estimator = cls(**{name: own for name, own in fields.items() if name not in dropped})
         estimator._validate_params()
         return estimator
 
@@ -221,17 +255,19 @@ RECORDS: dict[str, Record] = {
     "Saved": plain(Saved),
     "SavedGroups": plain(SavedGroups),
     "SavedTextGroups": plain(SavedTextGroups),
+    "SavedEnsemble": plain(SavedEnsemble),
+    "TextLogistic": plain(TextLogistic),
     "SavedTexts": plain(SavedTexts, later=("groups", "correction")),
     "SavedMember": plain(SavedMember),
     "Pool": plain(Pool),
     "TextCorrection": plain(TextCorrection),
     "TableCorrection": plain(TableCorrection),
     "TermWeights": Record(TermWeights, _take_weights, _make_weights),
-    "TextClassifier": of_parameters(TextClassifier),
+    "TextClassifier": of_parameters(TextClassifier, dropped=("combination",)),
     "NaiveBayes": plain(NaiveBayes),
     "CountVectorizer": Record(CountVectorizer, _take_vectorizer, _make_vectorizer),
     "Column": plain(Column, later=("edges",)),
-    "Evaluation": plain(Evaluation),
+    "Evaluation": plain(Evaluation, later=("expected_accuracy", "effective_rows")),
     "UnlabeledHelp": plain(UnlabeledHelp),
     "BernoulliNB": of_parameters(classifiers.BernoulliNB),
     "CategoricalNB": of_parameters(classifiers.CategoricalNB),

@@ -64,12 +64,11 @@ def columns_facts(
 
 def evaluation_facts(found: Evaluation, classes: Sequence[Any]) -> dict[str, Any]:
     """Return the scores of cross-validation: overall, with an interval, and by class."""
-    least, most = _interval(found.accuracy, found.rows)
     scores = zip(classes, found.precision, found.recall, found.confusion.sum(axis=1), strict=True)
     return {
         "rows": found.rows,
         "accuracy": found.accuracy,
-        "accuracy_interval": [least, most],
+        "accuracy_interval": list(found.interval),
         "log_loss": found.log_loss,
         "calibration_error": found.calibration_error,
         "classes": {
@@ -78,14 +77,6 @@ def evaluation_facts(found: Evaluation, classes: Sequence[Any]) -> dict[str, Any
         },
         "confusion": found.confusion.tolist(),
     }
-
-
-def _interval(p: float, n: int) -> tuple[float, float]:
-    """Return Wilson's 95 % confidence interval of a proportion p of n."""
-    z = 1.96
-    middle, scale = (p + z * z / (2 * n)), 1 + z * z / n
-    half = z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return float((middle - half) / scale), float(min(1.0, (middle + half) / scale))
 
 
 def _number(value: float) -> float | None:
@@ -122,14 +113,11 @@ def feature_facts(model: Any, n: int = TOP_FEATURES) -> dict[str, Any]:
 
 
 def text_facts(text: Any) -> dict[str, Any]:
-    """Return the size of a text classifier's vocabulary, and the members of its ensemble."""
-    pairs = zip(text.members_, text.pool_.weights, strict=True)
-    models = [
-        {"view": member.view, "supervised": member.supervised, "weight": float(weight)}
-        for member, weight in pairs
-    ]
-    words = len(text.vectorizer_.vocabulary_)
-    return {"words": words, "models": models, **ensemble_facts(text)}
+    """Return the size of a text classifier's vocabulary, and the parts of its ensemble."""
+    ensemble = text.ensemble_
+    pairs = zip(ensemble.parts, ensemble.weights, strict=True)
+    parts = [{"part": part.name, "weight": float(weight)} for part, weight in pairs]
+    return {"words": len(text.vectorizer_.vocabulary_), "parts": parts}
 
 
 def ensemble_facts(model: Any) -> dict[str, Any]:
@@ -230,14 +218,8 @@ def _columns(facts: Facts) -> list[str]:
         kind = "left out" if column["kind"] == "out" else column["kind"]
         notes = [column["note"]] if "note" in column else []
         if "words" in column:
-            seen = dict.fromkeys(model["view"] for model in column.get("models", []))
-            notes.append(f"{column['words']:,} words")
-            if seen:
-                notes.append(f"ensemble of models of {' and '.join(seen)}")
-            if column.get("clusters"):
-                notes.append(f"{column['clusters']} clusters of texts")
-            if column.get("residual"):
-                notes.append("residual logistic regression")
+            if "parts" in column:
+                notes.append(f"ensemble of {', '.join(one['part'] for one in column['parts'])}")
         elif "bins" in column:
             notes.append(f"in {column['bins']} bins")
         elif "categories" in column:
@@ -254,7 +236,7 @@ def _columns(facts: Facts) -> list[str]:
 def _rounds(facts: Facts) -> list[str]:
     end = "" if facts["converged"] else ", not converged"
     rounds = "1 round" if facts["rounds"] == 1 else f"{facts['rounds']} rounds"
-    if all("models" in column for column in facts["columns"] if column["kind"] != "out"):
+    if all("parts" in column for column in facts["columns"] if column["kind"] != "out"):
         rounds = "ensemble of models"
     took = f" in {facts['seconds']:.1f} s" if "seconds" in facts else ""
     return [f"{rounds}{took}{end}"]

@@ -18,7 +18,7 @@ from tacit.numerics import Array, normalize
 from tacit.selection import stacking
 from tacit.selection.cross_validation import N_FOLDS, Evaluation, fit_folds, folds
 
-__all__ = ["OutOfFold", "Stacked", "clipped", "evaluate_candidate"]
+__all__ = ["OutOfFold", "Stacked", "clipped", "contradict", "evaluate_candidate"]
 
 # Log-odds are clipped to so many nats: beyond them a class is impossible for all purposes.
 MAX_LOG_ODDS = 700.0
@@ -42,6 +42,22 @@ def clipped(log_joint: Array) -> Array:
     """
     top = log_joint.max(axis=1, keepdims=True)
     return np.maximum(log_joint - np.where(np.isneginf(top), 0.0, top), -MAX_LOG_ODDS)
+
+
+def contradict(counts: npt.NDArray[np.intp], class_prior: Array) -> bool:
+    """Return whether class counts of labels are inconsistent with a class prior.
+
+    They are if the chi-squared statistic exceeds its expected value.
+
+    Examples
+    --------
+    >>> prior = np.array([0.5, 0.5])
+    >>> contradict(np.array([11, 9]), prior), contradict(np.array([16, 4]), prior)
+    (False, True)
+    """
+    expected, least = counts.sum() * class_prior, np.finfo(np.float64).tiny
+    statistic = ((counts - expected) ** 2 / np.maximum(expected, least)).sum()
+    return bool(statistic > len(class_prior) - 1)
 
 
 class Stacked(NamedTuple):
@@ -142,14 +158,8 @@ class OutOfFold:
         return np.asarray(counts / counts.sum())
 
     def contradicts(self, class_prior: Array) -> bool:
-        """Return whether the held-out labels are inconsistent with a class prior.
-
-        They are if the chi-squared statistic exceeds its expected value.
-        """
-        n, counts = len(self.truth), np.bincount(self.truth, minlength=len(class_prior))
-        expected, least = n * class_prior, np.finfo(np.float64).tiny
-        statistic = ((counts - expected) ** 2 / np.maximum(expected, least)).sum()
-        return bool(statistic > len(class_prior) - 1)
+        """Return whether the held-out labels are inconsistent with a class prior."""
+        return contradict(np.bincount(self.truth, minlength=len(class_prior)), class_prior)
 
     def stack(
         self,

@@ -32,6 +32,8 @@ __all__ = [
 
 # Bins of the expected calibration error.
 BINS = 15
+# Quantile of the normal distribution for intervals of 95 %.
+Z = 1.96
 N_FOLDS = 5
 
 
@@ -48,6 +50,12 @@ class Evaluation:
     calibration_error : float
         Expected calibration error: the distance between the probability of the predicted class and
         its accuracy, averaged over 15 bins of that probability.
+    expected_accuracy : float or None
+        The accuracy to expect on new rows, where this is not the fraction of right predictions:
+        labels that could not be held out count as errors, and labels whose class proportions are
+        not those of all rows are reweighted.
+    effective_rows : float or None
+        So many rows without weights tell as much of the accuracy.
 
     Examples
     --------
@@ -55,23 +63,45 @@ class Evaluation:
     >>> metrics = Evaluation.of(p, np.array([0, 1, 1]))
     >>> metrics.confusion.tolist(), round(metrics.accuracy, 3)
     ([[1, 0], [1, 1]], 0.667)
+    >>> [round(bound, 2) for bound in metrics.interval]
+    [0.21, 0.94]
     """
 
     confusion: npt.NDArray[np.int64]
     log_loss: float
     calibration_error: float
+    expected_accuracy: float | None = None
+    effective_rows: float | None = None
 
     @classmethod
-    def of(cls, p: Array, truth: npt.NDArray[np.intp]) -> Evaluation:
-        """Return the metrics of predicted probabilities, shape (n, K), given the true classes."""
-        n, K = p.shape
+    def of(
+        cls,
+        p: Array,
+        truth: npt.NDArray[np.intp],
+        weight: Array | None = None,
+        total: float | None = None,
+        effective: float | None = None,
+    ) -> Evaluation:
+        """Return the metrics of predicted probabilities, shape (n, K), given the true classes.
+
+        `weight` are those of the rows, of `total` weight if there are others beside them.
+        """
+        (n, K), weighted = p.shape, weight is not None
+        weight = np.ones(n) if weight is None else weight
         predicted, confidence = p.argmax(axis=1), p.max(axis=1)
         confusion = np.bincount(truth * K + predicted, minlength=K * K).reshape(K, K)
-        least = np.finfo(np.float64).tiny
-        loss = -np.log(np.maximum(p[np.arange(n), truth], least)).mean()
+        losses = -np.log(np.maximum(p[np.arange(n), truth], np.finfo(np.float64).tiny))
         bins = np.minimum((confidence * BINS).astype(np.intp), BINS - 1)
-        gap = np.bincount(bins, confidence - (predicted == truth), minlength=BINS)
-        return cls(confusion.astype(np.int64), float(loss), float(np.abs(gap).sum() / n))
+        gap = np.bincount(bins, weight * (confidence - (predicted == truth)), minlength=BINS)
+        all_rows = max(weight.sum(), np.finfo(np.float64).tiny)
+        right = float(weight @ (predicted == truth))
+        return cls(
+            confusion.astype(np.int64),
+            float(weight @ losses / all_rows),
+            float(np.abs(gap).sum() / all_rows),
+            right / (all_rows if total is None else total) if weighted else None,
+            effective,
+        )
 
     @property
     def rows(self) -> int:
@@ -80,8 +110,18 @@ class Evaluation:
 
     @property
     def accuracy(self) -> float:
-        """The fraction of rows whose predicted class is the true one."""
+        """The accuracy to expect on new rows, by what was found for the held-out ones."""
+        if self.expected_accuracy is not None:
+            return self.expected_accuracy
         return float(self.confusion.trace() / self.rows)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's 95 % confidence interval of the accuracy."""
+        p, n = self.accuracy, self.effective_rows or self.rows
+        middle, scale = p + Z * Z / (2 * n), 1 + Z * Z / n
+        half = Z * np.sqrt(p * (1 - p) / n + Z * Z / (4 * n * n))
+        return float(max(0.0, (middle - half) / scale)), float(min(1.0, (middle + half) / scale))
 
     @property
     def _true_positives(self) -> Array:

@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from tacit import em
 from tacit.numerics import Array, expected_log, log, normalize
 
-__all__ = ["Pool", "balanced_weight", "estimate_class_prior", "fit_weights", "log_odds_scale"]
+__all__ = ["balanced_weight", "estimate_class_prior", "fit_weights", "log_odds_scale"]
 
 # Penalty (ridge) on the distance of weights from those expected.
 PENALTY = 2.0
@@ -29,37 +29,6 @@ MIN_WEIGHT = 1e-3
 ROUNDING = 1e-9
 # Fraction of the uniform distribution in the class prior that held-out rows are reweighted to.
 UNIFORM = 0.2
-
-
-@dataclass(frozen=True)
-class Pool:
-    """The weight of each of the C members of a stacked ensemble (log-linear pool).
-
-    Attributes
-    ----------
-    weights : ndarray of shape (C,)
-        Factors of log p_c(x, y).
-    shift : ndarray of shape (K,)
-        What is added for each class: 0, or what corrects the class priors of the members.
-    """
-
-    weights: Array
-    shift: Array
-
-    def joint(self, log_joint: Array) -> Array:
-        """Return the stacked log p(x, y), up to a constant, from that of all members, (n, K, C)."""
-        return np.asarray(np.einsum("nkc,c->nk", log_joint, self.weights) + self.shift)
-
-    def posterior(self, log_joint: Array) -> Array:
-        """Return p(y | x) from log p_c(x, y) of shape (n, K, C).
-
-        Examples
-        --------
-        >>> pool = Pool(np.array([0.5]), np.zeros(2))
-        >>> pool.posterior(np.log([[[0.9], [0.1]]])).round(2)
-        array([[0.75, 0.25]])
-        """
-        return normalize(self.joint(log_joint))[0]
 
 
 def log_odds_scale(log_joint: Array, log_prior: Array | float = 0.0) -> Array:

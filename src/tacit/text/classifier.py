@@ -1,8 +1,8 @@
 """`TextClassifier`: documents and a few labels in, labels out; the estimator of `tacit.text`.
 
-No single naive Bayes is best for all texts, so a few are fitted and stacked, with weights learnt
-from held-out labels. Members and their selection are in `tacit.text.ensemble`; this is
-scikit-learn's side: parameters, prediction, explanation.
+No single model is best for all texts, so a few are fitted and their log-odds added up, with weights
+that held-out labels teach. The parts are in `tacit.text.parts`, the weights are learnt in
+`tacit.selection.ensemble`; this is scikit-learn's side: parameters, prediction, explanation.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -30,40 +30,49 @@ from tacit.estimators.components import MOST_PARTS
 from tacit.estimators.explain import Explanation, Feature, class_index, explanation
 from tacit.numerics import Array, log, log_normalize, normalize
 from tacit.selection.candidates import MAX_LOG_ODDS
+from tacit.selection.cross_validation import Evaluation, UnlabeledHelp
+from tacit.selection.ensemble import cross_validate
+from tacit.selection.ensemble import fit as fit_ensemble
 from tacit.selection.stacking import estimate_class_prior
-from tacit.text.clusters import TextClusters
-from tacit.text.ensemble import (
-    WORD_LABEL_COUNT,
-    EnsembleLearner,
-    Member,
-    TrainingData,
-    ensemble_joint,
-    label_distributions,
-)
-from tacit.text.residual import TextCorrection
+from tacit.text.parts import Settings, TextRows, WordModel, learners
 from tacit.text.vectorizer import CountVectorizer
 
-__all__ = ["Member", "TextClassifier"]
+__all__ = ["HeldOut", "TextClassifier"]
+
+# A labelled word is a labelled text in which it occurs so often.
+WORD_LABEL_COUNT = 10
+
+
+class HeldOut(NamedTuple):
+    """The held-out rows and their out-of-fold log p(y | x) / p(y), shape (n, K).
+
+    `supervised` is that of the ensemble of labelled texts alone, `selected` that of the fit.
+    """
+
+    rows: npt.NDArray[np.intp]
+    supervised: Array
+    selected: Array
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TextClassifier(LabelScores, BaseEstimator):
     """Classify texts from few labels and many texts: a stacked ensemble of naive Bayes with EM.
 
-    Words are weighted in three ways: as *topics* (rare words count more, and a long text for at
-    most some ten words), as plain *words*, and as the 200 most informative words (by their mutual
-    information with the labels). Each gives a naive Bayes that is fitted to all texts by EM. The
-    ensemble is stacked: 5-fold out-of-fold predictions give the weights of the members' log-odds,
-    `pool_`. If the same members fitted to labelled texts alone do better by more than a standard
-    error, these are the result; `unlabeled_help_` has the figures.
+    The log-odds of up to five parts are added up. Words are weighted in three ways: as *topics*
+    (rare words count more, and a long text for at most some ten words), as plain *words*, and as
+    the 200 most *informative words* (by their mutual information with the labels). Each gives a
+    naive Bayes that is fitted to all texts by EM. The others are *clusters* of texts, fitted
+    without labels, with the class distribution of each; and *logistic regression* on the labelled
+    texts. The ensemble is stacked: 5-fold out-of-fold predictions give the weights of the parts. If
+    the same parts fitted to labelled texts alone do better by more than a standard error, these are
+    the result; `unlabeled_help_` has the figures.
 
     The weights also calibrate the probabilities; `evaluation_` says how well. The class prior need
     not be the class proportions of the labels: it is estimated from all texts where a chi-squared
     test says that it differs.
 
-    If no class has two labels, none can be held out. Then the topics predict the labels of all
-    texts, a second member is fitted to the words most informative of these (self-training), and
-    both have the same weight.
+    If no class has two labels, none can be held out, and parts have their expected weights:
+    three fifths for the topics, a fifth each for words and clusters.
 
     Parameters
     ----------
@@ -79,8 +88,6 @@ class TextClassifier(LabelScores, BaseEstimator):
     components_per_class : int or "auto", default=1
         Components of each class, which is a mixture of so many in every member. "auto" takes more,
         up to 5, while the out-of-fold loss falls by more than a standard error.
-    combination : {"pool", "pick"}, default="pool"
-        Whether members are stacked, or the one with the least out-of-fold loss is picked.
     unlabeled_weight : float or "auto", default="auto"
         0 leaves unlabelled texts out; another number is a factor of their weight. "auto" is 1 if
         that helps, else 0.
@@ -95,21 +102,13 @@ class TextClassifier(LabelScores, BaseEstimator):
         The class names.
     vectorizer_ : CountVectorizer
         The vocabulary.
-    members_ : tuple of Member
-        The members of the ensemble.
-    pool_ : Pool
-        Their stacking weights.
-    groups_ : TextClusters or None
-        Clusters of texts, fitted without labels, and their class distributions.
-    correction_ : TextCorrection or None
-        The residual correction: what each word adds to the log-odds of all these, learnt from
-        held-out labels. None if there are none, they are clearly against it, or with `combination`
-        "pick". `top_features` leaves it and the clusters out.
+    ensemble_ : Ensemble
+        The parts, their stacking weights, and the class prior.
     unlabeled_help_ : UnlabeledHelp
         Whether unlabelled texts helped: out-of-fold metrics without and with them.
     evaluation_ : Evaluation or None
-        Out-of-fold accuracy, log-loss and calibration error. None if no class has two labels, so
-        that none could be held out.
+        Out-of-fold accuracy, log-loss and calibration error of the fit, for new texts with its
+        class prior. None if no class has two labels, so that none could be held out.
     class_shares_ : ndarray of shape (K,)
         The class proportions of the texts of the fit.
     label_distributions_ : ndarray of shape (n, K)
@@ -135,7 +134,6 @@ class TextClassifier(LabelScores, BaseEstimator):
     classes: Any = None
     missing_label: Any = None
     components_per_class: Any = 1
-    combination: str = "pool"
     unlabeled_weight: Any = "auto"
     random_state: Any = None
     n_jobs: int | None = None
@@ -144,7 +142,6 @@ class TextClassifier(LabelScores, BaseEstimator):
         "vectorizer": [CountVectorizer, None],
         "word_labels": [Mapping, None],
         "components_per_class": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "combination": [StrOptions({"pool", "pick"})],
         "unlabeled_weight": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -188,30 +185,51 @@ class TextClassifier(LabelScores, BaseEstimator):
     ) -> Self:
         """Fit to word counts; if `quick`, without held-out labels."""
         with kernels.one_blas_thread(), kernels.kernel_threads(self.n_jobs):
-            used = weight > 0
+            used = np.flatnonzero(weight > 0)
             data = self._data(vectorizer, counts[used], labels.of(used), weight[used])
+            auto = self.unlabeled_weight == "auto"
+            factor = 1.0 if auto else float(self.unlabeled_weight)
+            alone = data.labelled()
+            unlabeled = factor > 0 and len(alone.weight) < len(data.weight)
+            data = data if unlabeled else alone
             M = 1 if self.components_per_class == "auto" else int(self.components_per_class)
-            learner = EnsembleLearner(
-                *(self.unlabeled_weight, M, self.combination),
-                *(self.random_state, self.n_jobs, callback),
-            )
-            best = None if quick else learner.stacked(data)
+            settings = Settings(M, factor, self.random_state, self.n_jobs, callback)
+            best = None if quick else cross_validate(learners(data, settings), data)
+            without = best
+            if unlabeled and best is not None:
+                without = cross_validate(learners(alone, settings), alone)
+            semi_supervised = best
+            if auto and without is not None and best is not None and without.beats(best):
+                best, data = without, alone
             if self.components_per_class == "auto" and best is not None:
                 for M in range(2, MOST_PARTS + 1):
-                    other = replace(learner, components=M).stacked(data)
+                    more = settings._replace(components=M)
+                    other = cross_validate(learners(data, more), data)
                     if other is None or not other.beats(best):
                         break
-                    best = other
-            best = learner.fallback(data) if best is None else best
-            p = label_distributions(counts, labels, best)
-        self.vectorizer_, self.classes_ = vectorizer, labels.classes
-        self.members_, self.pool_ = best.members, best.pool
-        self.groups_: TextClusters | None = best.clusters
-        self.correction_: TextCorrection | None = best.correction
-        self.unlabeled_help_, self.evaluation_ = best.unlabeled_help, best.evaluation
-        held_out = best.held_out
-        self._held_out = held_out and held_out._replace(rows=np.flatnonzero(used)[held_out.rows])
-        self.components_per_class_ = self.members_[0].model._n_components
+                    best, settings = other, more
+            ensemble = fit_ensemble(learners(data, settings), data, best)
+            joint = ensemble.joint(counts)
+        if best is not None and data is not alone:
+            joint /= best.temperature(joint[used[best.unlabelled]], ensemble.log_prior)
+        if labels.evidence is not None:
+            joint += labels.evidence
+        p, known = normalize(joint)[0], labels.codes >= 0
+        p[known] = np.eye(len(labels.classes))[labels.codes[known]]
+        prior, codes = np.exp(ensemble.log_prior), data.codes
+        pairs = (without, not unlabeled), (semi_supervised, True), (best, data is not alone)
+        found = [one and one.evaluation(prior, codes, knows) for one, knows in pairs]
+        self.vectorizer_, self.classes_, self.ensemble_ = vectorizer, labels.classes, ensemble
+        help_weight = factor * (data is not alone)
+        self.unlabeled_help_ = UnlabeledHelp(found[0], found[1] if unlabeled else None, help_weight)
+        self.evaluation_: Evaluation | None = found[2]
+        self._held_out = None
+        if best is not None and without is not None:
+            log_p = (log(one.stacked.posterior) for one in (without, best))
+            odds = (one - np.log(best.predictions.class_proportions) for one in log_p)
+            rows = used[~labels.of(used).unknown] if data is alone else used
+            self._held_out = HeldOut(rows[best.rows], *odds)
+        self.components_per_class_ = settings.components
         self.label_distributions_ = p
         proportions = np.average(p, axis=0, weights=weight)
         self.class_shares_ = proportions / proportions.sum()
@@ -224,7 +242,7 @@ class TextClassifier(LabelScores, BaseEstimator):
         counts: sparse.csr_array,
         labels: Labels,
         weight: Array,
-    ) -> TrainingData:
+    ) -> TextRows:
         """Return the texts, followed by the labelled words as texts of their own."""
         n, word_labels = len(weight), dict(self.word_labels or {})
         if word_labels:
@@ -239,27 +257,21 @@ class TextClassifier(LabelScores, BaseEstimator):
             each = 1.0 / np.bincount(codes, minlength=len(labels.classes))[codes]
             labels = replace(labels, codes=np.concatenate([labels.codes, codes]))
             weight = np.concatenate([weight, each])
-        return TrainingData(counts, labels, labels.known, weight, n)
+        return TextRows(counts, labels, weight, n)
 
     def _joint(self, X: Any) -> Array:
-        check_is_fitted(self, "pool_")
+        check_is_fitted(self, "ensemble_")
         with kernels.one_blas_thread(), kernels.kernel_threads(self.n_jobs):
-            return self._joint_of_counts(self.vectorizer_.transform(X))
-
-    def _joint_of_counts(self, counts: sparse.csr_array) -> Array:
-        added = self.groups_, self.correction_
-        return ensemble_joint(self.members_, self.pool_, added, counts)
+            return self.ensemble_.joint(self.vectorizer_.transform(X))
 
     @property
     def _log_prior(self) -> Array:
-        """Log p(y) of the ensemble, shape (K,)."""
-        pairs = zip(self.pool_.weights, self.members_, strict=True)
-        log_prior = sum((w * m.log_prior for w, m in pairs), self.pool_.shift)
-        return np.asarray(np.maximum(log_normalize(log_prior[None, :])[0][0], -MAX_LOG_ODDS))
+        """Log p(y), shape (K,)."""
+        return np.asarray(np.maximum(self.ensemble_.log_prior, -MAX_LOG_ODDS))
 
     def _evidence(self, counts: sparse.csr_array) -> Array:
         """Return log p(y | x) / p(y) of word counts, shape (n, K)."""
-        log_p = log_normalize(self._joint_of_counts(counts))[0]
+        log_p = log_normalize(self.ensemble_.joint(counts))[0]
         return np.asarray(np.maximum(log_p, -MAX_LOG_ODDS) - self._log_prior)
 
     def predict_proba(self, X: Any) -> Array:
@@ -328,20 +340,20 @@ class TextClassifier(LabelScores, BaseEstimator):
         >>> texts = ["a goal", "a late goal", "a violin", "a slow violin"] * 5
         >>> model = TextClassifier().fit(texts, ["sport", "sport", "music", "music"] * 5)
         >>> print(model.explain("a late, late goal"))
-        sport (probability 1) rather than music
+        sport (probability 0.999) rather than music
           prior        +0.000
-          text late    +4.967
-          text goal    +2.850
-          total        +7.817
+          text late    +4.642
+          text goal    +2.518
+          total        +7.160
         """
-        check_is_fitted(self, "pool_")
-        log_prior, terms = self._terms(self.vectorizer_.transform([text]))
+        check_is_fitted(self, "ensemble_")
+        constant, terms = self._terms(self.vectorizer_.transform([text]))
         of_words = [("text", word, logs) for word, logs in terms]
-        return explanation(self.classes_.tolist(), log_prior, of_words, label, against)
+        return explanation(self.classes_.tolist(), constant, of_words, label, against)
 
     def _sample_counts(self, labels: npt.NDArray[np.intp], rng: np.random.RandomState) -> Array:
-        """Draw word counts of texts of these classes, by the member with the plainest weights."""
-        member = max(self.members_, key=lambda member: member.weights.length_scale)
+        """Draw word counts of texts of these classes, by the model with the plainest weights."""
+        member = max(self._word_models, key=lambda pair: pair[1].weights.length_scale)[1]
         model, parts = member.model, member.model._n_components
         cumulative = np.exp(model.class_log_prior_).reshape(-1, parts).cumsum(axis=1)[labels]
         uniform = cumulative[:, -1:] * rng.random_sample((len(labels), 1))
@@ -358,19 +370,15 @@ class TextClassifier(LabelScores, BaseEstimator):
 
     def _terms(self, counts: sparse.csr_array) -> tuple[Array, list[tuple[str, Array]]]:
         """Return log p(x, y) of one text as a constant and a term for each word, (K,) each."""
-        constant, terms = self.pool_.shift.copy(), dict[int, Array]()
-        each: list[tuple[Member | TextClusters | TextCorrection, float]] = list(
-            zip(self.members_, self.pool_.weights.tolist(), strict=True)
-        )
-        each += [(one, 1.0) for one in (self.groups_, self.correction_) if one is not None]
-        for part, weight in each:
-            row = part.weights.transform(counts)
-            own_constant, own = part.terms(row)
-            constant += weight * own_constant
-            for column, logs in zip(part.weights.columns_[row.indices], own, strict=True):
-                terms[column] = terms.get(column, 0.0) + weight * logs
+        constant, terms = self.ensemble_.terms(counts)
         words = self.vectorizer_.get_feature_names_out()
         return constant, [(str(words[column]), logs) for column, logs in terms.items()]
+
+    @property
+    def _word_models(self) -> list[tuple[float, WordModel]]:
+        """The parts that are naive Bayes, with their weights."""
+        pairs = zip(self.ensemble_.weights.tolist(), self.ensemble_.parts, strict=True)
+        return [(weight, part) for weight, part in pairs if isinstance(part, WordModel)]
 
     def top_features(self, label: Any, n: int = 10) -> list[Feature]:
         """Return the words with the strongest log-odds for a class against all others.
@@ -395,14 +403,14 @@ class TextClassifier(LabelScores, BaseEstimator):
         >>> [feature.value for feature in model.top_features("sport")]
         ['goal', 'late']
         """
-        check_is_fitted(self, "pool_")
+        check_is_fitted(self, "ensemble_")
         names = self.classes_.tolist()
         k, words = class_index(label, names), self.vectorizer_.get_feature_names_out()
         log_odds, frequency = np.zeros(len(words)), np.zeros(len(words))
         others = np.arange(len(names)) != k
         prior = np.maximum(self.class_shares_, 1e-6) * others
         prior = prior / max(prior.sum(), 1e-6)
-        for member, weight in zip(self.members_, self.pool_.weights, strict=True):
+        for weight, member in self._word_models:
             columns, log_p = member.weights.columns_, member.log_p
             rest = logsumexp(log_p[others], axis=0, b=prior[others, None])
             own = member.weights.weights_ * (log_p[k] - rest)  # of 1.7 occurrences: log1p(1.7) = 1
@@ -463,9 +471,7 @@ class TextClassifier(LabelScores, BaseEstimator):
         >>> model.adapt_prior(["a goal", "late goal", "goal", "slow violin"]).class_shares_.round(2)
         array([0.25, 0.75])
         """
-        other, old = copy(self), self._log_prior
-        prior = estimate_class_prior(self.predict_proba(X), np.exp(old))
-        shift = np.where(prior > 0, log(prior), -np.inf) - old
-        other.pool_ = replace(self.pool_, shift=self.pool_.shift + shift)
-        other.class_shares_ = prior
+        other, old = copy(self), np.exp(self._log_prior)
+        other.class_shares_ = estimate_class_prior(self.predict_proba(X), old)
+        other.ensemble_ = self.ensemble_.with_prior(other.class_shares_)
         return other

@@ -41,13 +41,15 @@ class TextClusters(Clusters):
     >>> from tacit import TextClassifier
     >>> texts = ["a goal", "a late goal", "the violin", "the slow violin"] * 5
     >>> model = TextClassifier(random_state=0).fit(texts, ["sport", None, "music", None] * 5)
+    >>> clusters = next(part for part in model.ensemble_.parts if part.name == "clusters")
     >>> counts = model.vectorizer_.transform(texts[:4])
-    >>> model.classes_[model.groups_.evidence(counts).argmax(axis=1)]
+    >>> model.classes_[clusters.evidence(counts).argmax(axis=1)]
     array(['sport', 'sport', 'music', 'music'], dtype='<U5')
     """
 
     mixtures: tuple[MultinomialMixture, ...]
     weights: TermWeights
+    name = "clusters"
 
     @property
     def temperature(self) -> float:
@@ -59,13 +61,15 @@ class TextClusters(Clusters):
         weighted = self.weights.transform(X[rows])
         return self.mean_posterior(one.predict_joint_log_proba(weighted) for one in self.mixtures)
 
-    def terms(self, row: sparse.csr_array) -> tuple[Array, Array]:
-        """Return the log-odds of one row as a constant, (K,), and a term for each word, (d, K)."""
+    def terms(self, row: sparse.csr_array) -> tuple[Array, list[tuple[int, Array]]]:
+        """Return the log-odds of one row as a constant, (K,), and a term for each word."""
+        row = self.weights.transform(row)
         constant, each = self.decompose(
             (one._params.class_log_prior, row.data[:, None] * one.feature_log_prob_.T[row.indices])
             for one in self.mixtures
         )
-        return constant, np.sum(each, axis=0)
+        words = self.weights.columns_[row.indices].tolist()
+        return constant, list(zip(words, np.sum(each, axis=0), strict=True))
 
 
 def fit_clusters(
