@@ -18,9 +18,22 @@ from tacit.frames.base import PreparedTable
 from tacit.frames.clusters import TableClusters, fit_clusters
 from tacit.frames.residual import TableCorrection
 from tacit.numerics import Array, log
-from tacit.selection.candidates import MAX_LOG_ODDS, MIN_HELD_OUT, OutOfFold, Stacked, clipped
+from tacit.selection.candidates import (
+    MAX_LOG_ODDS,
+    MIN_HELD_OUT,
+    OutOfFold,
+    Stacked,
+    clipped,
+    evaluate_new_rows,
+)
 from tacit.selection.clusters import LabelledClusters
-from tacit.selection.cross_validation import N_FOLDS, detached_clone, fit_folds, folds
+from tacit.selection.cross_validation import (
+    N_FOLDS,
+    Evaluation,
+    detached_clone,
+    fit_folds,
+    folds,
+)
 from tacit.selection.residual import fit_residual
 
 if TYPE_CHECKING:
@@ -138,6 +151,14 @@ class CandidateEvaluator:
         given = factor > 0, factor, factor, self.class_prior
         result = replace(predictions, log_joint=log_p).stack(*given, max_weight=1.0)
         return result._replace(weights=result.weights * stacked.weights)
+
+    def evaluation(self, stacked: Stacked) -> Evaluation:
+        """Return what the out-of-fold predictions of an ensemble tell of new rows."""
+        truth, codes = (
+            self.codes[np.concatenate(self.folds)],
+            np.where(self.weight > 0, self.codes, -1),
+        )
+        return evaluate_new_rows(stacked.posterior, truth, self.class_prior, codes)
 
     def fit_clusters(self, X: PreparedTable) -> None:
         """Fit clusters of rows, their class distributions, and their out-of-fold log-odds.

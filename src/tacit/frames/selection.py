@@ -167,7 +167,8 @@ def select(
         without, with_them = ensembles[::-1] if used else ensembles
         given = [chosen.unlabeled_weight or float(clusters)]
         given += [text.unlabeled_help_.weight for text in texts]
-        report = UnlabeledHelp(without.evaluation, with_them.evaluation, max(given))
+        before, after = map(evaluator.evaluation, (without, with_them))
+        report = UnlabeledHelp(before, after, max(given))
     temperature, factors = 1.0 / float(best.weights[0]), best.weights[1:].tolist()
     kept = (
         replace(evaluator.clusters, weight=factors.pop())
@@ -207,6 +208,7 @@ def _default(
     clusters = clusters and replace(clusters, weight=float(best.weights[-1])) if used else None
     correction, ensembles = evaluator.corrected(best, other)
     without, with_them = ensembles[::-1] if used else ensembles
-    report = UnlabeledHelp(without.evaluation, with_them.evaluation, chosen.unlabeled_weight)
+    before, after = map(evaluator.evaluation, (without, with_them))
+    report = UnlabeledHelp(before, after, chosen.unlabeled_weight)
     temperature = 1.0 / float(best.weights[0])
     return Selected(chosen, report, temperature, text_weights, clusters, correction)

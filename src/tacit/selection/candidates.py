@@ -18,7 +18,14 @@ from tacit.numerics import Array, normalize
 from tacit.selection import stacking
 from tacit.selection.cross_validation import N_FOLDS, Evaluation, fit_folds, folds
 
-__all__ = ["OutOfFold", "Stacked", "clipped", "contradict", "evaluate_candidate"]
+__all__ = [
+    "OutOfFold",
+    "Stacked",
+    "clipped",
+    "contradict",
+    "evaluate_candidate",
+    "evaluate_new_rows",
+]
 
 # Log-odds are clipped to so many nats: beyond them a class is impossible for all purposes.
 MAX_LOG_ODDS = 700.0
@@ -58,6 +65,31 @@ def contradict(counts: npt.NDArray[np.intp], class_prior: Array) -> bool:
     expected, least = counts.sum() * class_prior, np.finfo(np.float64).tiny
     statistic = ((counts - expected) ** 2 / np.maximum(expected, least)).sum()
     return bool(statistic > len(class_prior) - 1)
+
+
+def evaluate_new_rows(
+    p: Array, truth: npt.NDArray[np.intp], class_prior: Array, codes: npt.NDArray[np.intp]
+) -> Evaluation:
+    """Return what out-of-fold probabilities, (n, K), tell of new rows with this class prior.
+
+    `codes` are all labels, -1 for none. Those that are the only one of their class, and classes
+    without any, count as errors: from the other labels nobody could have told them. Of labels drawn
+    at random the former estimate the latter (Good and Turing). Where the labels are inconsistent
+    with the class prior, they are reweighted to it, and tell as much as fewer rows (Kish).
+
+    Examples
+    --------
+    >>> truth, codes = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 0, 0, 1, 1, 1, 2])
+    >>> metrics = evaluate_new_rows(np.eye(3)[truth], truth, np.bincount(codes) / 7, codes)
+    >>> round(metrics.accuracy, 3)  # the label that is the only one of its class is an error
+    0.857
+    """
+    labels, of_class = codes[codes >= 0], np.ones(len(class_prior))
+    counts = np.bincount(labels, minlength=len(class_prior))
+    if contradict(counts, class_prior):
+        of_class = len(labels) * class_prior / np.maximum(counts, 1)
+    effective = of_class[labels].sum() ** 2 / (of_class[labels] ** 2).sum()
+    return Evaluation.of(p, truth, of_class[truth], len(labels), float(effective))
 
 
 class Stacked(NamedTuple):

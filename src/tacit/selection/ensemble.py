@@ -19,7 +19,14 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 
 from tacit.numerics import Array, log, normalize
-from tacit.selection.candidates import MAX_LOG_ODDS, OutOfFold, Stacked, clipped, contradict
+from tacit.selection.candidates import (
+    MAX_LOG_ODDS,
+    OutOfFold,
+    Stacked,
+    clipped,
+    contradict,
+    evaluate_new_rows,
+)
 from tacit.selection.cross_validation import N_FOLDS, Evaluation, folds
 from tacit.selection.stacking import log_odds_scale
 
@@ -148,22 +155,13 @@ class Selected(NamedTuple):
     ) -> Evaluation:
         """Return what the out-of-fold predictions tell of new rows with this class prior.
 
-        `codes` are the labels, -1 for none. Those that are the only one of their class, and classes
-        without any, count as errors: from the other labels nobody could have told them. Of labels
-        drawn at random the former estimate the latter (Good and Turing). Where the labels are
-        inconsistent with the class prior, they are reweighted to it. Predictions are made with it,
-        unless the ensemble does not know it, as it has seen no other rows.
+        Predictions are made with it, unless the ensemble does not know it, as it has seen no other
+        rows. `codes` are as in `evaluate_new_rows`.
         """
-        K, truth, p = len(class_prior), self.predictions.truth, self.stacked.posterior
-        labels = codes[codes >= 0]
-        counts, of_class = np.bincount(labels, minlength=K), np.ones(K)
-        if self.predictions.contradicts(class_prior):
-            of_class = len(labels) * class_prior / np.maximum(counts, 1)
+        p, proportions = self.stacked.posterior, self.predictions.class_proportions
         if knows_prior:
-            proportions = self.predictions.class_proportions
             p = normalize(log(p) + log(class_prior) - log(proportions))[0]
-        effective = of_class[labels].sum() ** 2 / (of_class[labels] ** 2).sum()  # Kish
-        return Evaluation.of(p, truth, of_class[truth], len(labels), float(effective))
+        return evaluate_new_rows(p, self.predictions.truth, class_prior, codes)
 
     def temperature(self, joint: Array, log_prior: Array) -> float:
         """Return the divisor of log p(x, y) that makes the rows of a fit as sure as new ones.
