@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard src/tacit/native/*)
 
-.PHONY: install demo test sanitize fuzz bench bench-accuracy bench-others bench-trust lint format clean
+.PHONY: install demo test sanitize fuzz bench bench-accuracy bench-others bench-trust bench-parts lint format clean
 
 install: .venv/installed
 
@@ -69,6 +69,10 @@ bench-others: install
 # With options: make bench-trust OPTIONS='--sets sms votes --draws 3 --resume'
 bench-trust: install
 	$(BIN)/python benchmarks/trust.py --jobs 2 $(OPTIONS)
+
+# With options: make bench-parts OPTIONS='--draws 5'
+bench-parts: install
+	$(BIN)/python benchmarks/parts.py --jobs 2 $(OPTIONS)
 
 lint: install
 	$(BIN)/ruff check .

@@ -247,7 +247,10 @@ def _unlabelled(facts: Facts) -> list[str]:
     chosen = used_scores(found)
     if chosen is None:
         done = "used" if found["weight"] else "left out"
-        return [f"{done}; expected accuracy unknown: see tacit evaluate"]
+        why = "see tacit evaluate"
+        if max(facts["classes"].values(), default=0) < 2:
+            why = "no class has two labels, so that one could be held out"
+        return [f"{done}; expected accuracy unknown: {why}"]
     without, with_them = found["supervised"], found["em"]
     n, before, after = with_them["rows"], without["accuracy"], with_them["accuracy"]
     better = after > before or with_them["log_loss"] < without["log_loss"]
