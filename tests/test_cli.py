@@ -71,7 +71,7 @@ def test_fill(table, tmp_path):
     done = run("fill", table, "--label", "topic", "-o", out)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
-    for said in ("20 labelled of 300 rows", "left out  identifies", "on 20 held-out labels",
+    for said in ("20 labelled of 300 rows", "left out  identifies", "by 20 held-out labels",
                  "280 labels filled in"):  # fmt: skip
         assert said in done.stderr
     rows, given = read(out), read(table)
@@ -572,5 +572,5 @@ def test_what_is_told_of_rows_without_a_label(after, loss, weight, said):
 
     found = {"weight": weight, "supervised": judged(0.7, 0.4), "em": judged(after, loss)}
     first, second = format_facts({"unlabelled": found})
-    assert first.startswith(f"unlabelled    {said}: accuracy on 30 held-out labels 70.0 % without")
+    assert first.startswith(f"unlabelled    {said}: accuracy by 30 held-out labels 70.0 % without")
     assert "expected accuracy on new rows: 50-90 % (95 % interval)" in second

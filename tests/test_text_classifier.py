@@ -569,8 +569,41 @@ def test_no_clusters_of_few_unlabelled_texts_or_of_many_classes(clustered):
     assert clusters_of(TextClassifier().fit(texts, some(many, 3))) is None
 
 
-def test_rounding_is_no_spread():
-    """Models whose classes differ by nothing but their priors."""
-    priors = np.log([[0.3], [0.7]])
-    told = np.random.default_rng(0).normal(size=(50, 1, 1)) * 1e3
-    assert stacking.log_odds_scale(told + priors, priors)[0] == 1.0
+def test_next_to_no_evidence_is_not_scaled_up():
+    told = np.random.default_rng(0).normal(size=(50, 3, 2)) * [1e-5, 2.0]
+    scale = stacking.log_odds_scale(told)
+    assert scale[0] == 1.0
+    assert scale[1] == pytest.approx(told[:, :, 1].std(axis=1).mean())
+
+
+def test_texts_of_many_words_are_explained_exactly_and_saved(tmp_path):
+    """Naive Bayes on plain words is thousands of nats sure of a text of 1,500 words."""
+    rng = np.random.default_rng(0)
+    own = [[f"{name}{i}" for i in range(2000)] for name in "ab"]
+    texts = [" ".join(rng.choice(own[i % 2], 400)) for i in range(60)]
+    y = np.array(["a", "b"] * 30, dtype=object)
+    model = TextClassifier(random_state=0).fit(texts, np.where(np.arange(60) < 40, y, None))
+    text = " ".join(own[0][:1500])
+    log_p = model.predict_log_proba([text])[0]
+    assert model.explain(text).log_odds == pytest.approx(log_p[0] - log_p[1], rel=1e-9)
+    few = TextClassifier(random_state=0).fit(texts, np.where(np.arange(60) < 2, y, None))
+    few.save(tmp_path / "model")
+    np.testing.assert_array_equal(
+        tacit.load(tmp_path / "model").predict_proba(texts), few.predict_proba(texts)
+    )
+
+
+def test_weights_count_in_the_class_prior_and_in_the_accuracy():
+    texts, y = corpus(120, prior=(0.5, 0.5, 0.0), length=4)
+    weight = np.where(y == "sport", 3.0, 1.0)
+    model = TextClassifier(random_state=0).fit(texts, y, sample_weight=weight)
+    counts = np.array([weight[y == name].sum() for name in model.classes_])
+    counts = counts * 120 / counts.sum() + 1
+    np.testing.assert_allclose(np.exp(model.ensemble_.log_prior), counts / counts.sum())
+    found = model.evaluation_
+    mass = np.array([weight[y == name].sum() for name in model.classes_])
+    assert found.accuracy == pytest.approx(np.average(found.recall, weights=mass))
+    assert found.effective_rows == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
+    assert found.accuracy == model.unlabeled_help_.supervised.accuracy
+    with pytest.raises(ValueError, match="No text has both a label and a weight"):
+        TextClassifier(unlabeled_weight=0, classes=["a", "b"]).fit(texts)

@@ -66,7 +66,7 @@ class Explanation:
         rows += [("total", "", self.log_odds)]
         width = max(len(f"{column} {value}") for column, value, _ in rows)
         return "\n".join(
-            [*lines, *(f"  {f'{c} {v}':<{width}} {odds:+9.3f}" for c, v, odds in rows)]
+            [*lines, *(f"  {f'{c} {v}':<{width}} {odds:+z9.3f}" for c, v, odds in rows)]
         )
 
 

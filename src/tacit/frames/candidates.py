@@ -154,11 +154,8 @@ class CandidateEvaluator:
 
     def evaluation(self, stacked: Stacked) -> Evaluation:
         """Return what the out-of-fold predictions of an ensemble tell of new rows."""
-        truth, codes = (
-            self.codes[np.concatenate(self.folds)],
-            np.where(self.weight > 0, self.codes, -1),
-        )
-        return evaluate_new_rows(stacked.posterior, truth, self.class_prior, codes)
+        codes, rows = np.where(self.weight > 0, self.codes, -1), np.concatenate(self.folds)
+        return evaluate_new_rows(stacked.posterior, rows, self.class_prior, codes, self.weight)
 
     def fit_clusters(self, X: PreparedTable) -> None:
         """Fit clusters of rows, their class distributions, and their out-of-fold log-odds.

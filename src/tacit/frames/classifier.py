@@ -428,8 +428,8 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableEstimator):
         self, labels: Labels, others: Rows, which: npt.NDArray[np.intp] | None
     ) -> Array:
         used = [column.name for column in self._columns if column.kind != "out"]
-        if len(used) == 1 and used[0] in self.texts_:
-            return np.asarray(self.texts_[used[0]].label_distributions_)
+        if len(used) == 1 and used[0] in self.texts_ and not self.warm_start:
+            return np.array(self.texts_[used[0]].label_distributions_)
         result = super()._distributions(labels, others, which)
         unknown = labels.codes < 0
         added = self.__dict__.pop("_added_to_fit", np.zeros((len(unknown), 1)))

@@ -218,6 +218,7 @@ def _columns(facts: Facts) -> list[str]:
         kind = "left out" if column["kind"] == "out" else column["kind"]
         notes = [column["note"]] if "note" in column else []
         if "words" in column:
+            notes.append(f"{column['words']:,} words")
             if "parts" in column:
                 notes.append(f"ensemble of {', '.join(one['part'] for one in column['parts'])}")
         elif "bins" in column:
@@ -248,8 +249,8 @@ def _unlabelled(facts: Facts) -> list[str]:
     if chosen is None:
         done = "used" if found["weight"] else "left out"
         why = "see tacit evaluate"
-        if max(facts["classes"].values(), default=0) < 2:
-            why = "no class has two labels, so that one could be held out"
+        if sum(count > 1 for count in facts["classes"].values()) < 2:
+            why = "label two rows each of two classes or more, so that some can be held out"
         return [f"{done}; expected accuracy unknown: {why}"]
     without, with_them = found["supervised"], found["em"]
     n, before, after = with_them["rows"], without["accuracy"], with_them["accuracy"]
@@ -258,12 +259,18 @@ def _unlabelled(facts: Facts) -> list[str]:
     if found["weight"]:
         clear = better and after >= before
         done = "help, and are used" if clear else "make no clear difference, and are used"
-    return [
-        f"{done}: accuracy on {n:,} held-out labels {_percent(before)} without them, "
+    lines = [
+        f"{done}: accuracy by {n:,} held-out labels {_percent(before)} without them, "
         f"{_percent(after)} with them",
         f"expected accuracy on new rows: {_range(chosen['accuracy_interval'])} (95 % interval); "
         f"calibration error {chosen['calibration_error']:.2f}, log-loss {chosen['log_loss']:.2f}",
     ]
+    few = [_short(name) for name, count in facts.get("classes", {}).items() if count < 2]
+    if few:
+        lines.append(
+            f"taken for errors, as none can be held out: {_listed(few)} (label two of each)"
+        )
+    return lines
 
 
 def _top_features(facts: Facts) -> list[str]:

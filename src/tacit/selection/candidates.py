@@ -21,6 +21,7 @@ from tacit.selection.cross_validation import N_FOLDS, Evaluation, fit_folds, fol
 __all__ = [
     "OutOfFold",
     "Stacked",
+    "class_counts",
     "clipped",
     "contradict",
     "evaluate_candidate",
@@ -51,7 +52,22 @@ def clipped(log_joint: Array) -> Array:
     return np.maximum(log_joint - np.where(np.isneginf(top), 0.0, top), -MAX_LOG_ODDS)
 
 
-def contradict(counts: npt.NDArray[np.intp], class_prior: Array) -> bool:
+def class_counts(codes: npt.NDArray[np.intp], weight: Array, K: int) -> Array:
+    """Return the weight of the labels of each class; all weigh as much as there are labels.
+
+    `codes` are class numbers, -1 for rows without a label.
+
+    Examples
+    --------
+    >>> class_counts(np.array([0, -1, 1]), np.array([3.0, 5.0, 1.0]), 2)
+    array([1.5, 0.5])
+    """
+    known = codes >= 0
+    counts = np.bincount(codes[known], weight[known], minlength=K)
+    return np.asarray(counts * (known.sum() / max(counts.sum(), np.finfo(np.float64).tiny)))
+
+
+def contradict(counts: Array, class_prior: Array) -> bool:
     """Return whether class counts of labels are inconsistent with a class prior.
 
     They are if the chi-squared statistic exceeds its expected value.
@@ -59,7 +75,7 @@ def contradict(counts: npt.NDArray[np.intp], class_prior: Array) -> bool:
     Examples
     --------
     >>> prior = np.array([0.5, 0.5])
-    >>> contradict(np.array([11, 9]), prior), contradict(np.array([16, 4]), prior)
+    >>> contradict(np.array([11.0, 9.0]), prior), contradict(np.array([16.0, 4.0]), prior)
     (False, True)
     """
     expected, least = counts.sum() * class_prior, np.finfo(np.float64).tiny
@@ -68,28 +84,35 @@ def contradict(counts: npt.NDArray[np.intp], class_prior: Array) -> bool:
 
 
 def evaluate_new_rows(
-    p: Array, truth: npt.NDArray[np.intp], class_prior: Array, codes: npt.NDArray[np.intp]
+    p: Array,
+    rows: npt.NDArray[np.intp],
+    class_prior: Array,
+    codes: npt.NDArray[np.intp],
+    weight: Array,
 ) -> Evaluation:
     """Return what out-of-fold probabilities, (n, K), tell of new rows with this class prior.
 
-    `codes` are all labels, -1 for none. Those that are the only one of their class, and classes
-    without any, count as errors: from the other labels nobody could have told them. Of labels drawn
-    at random the former estimate the latter (Good and Turing). Where the labels are inconsistent
-    with the class prior, they are reweighted to it, and tell as much as fewer rows (Kish).
+    `rows` are the held-out ones among all, `codes` the labels of all, -1 for none, and `weight`
+    their weights. Labels that are the only one of their class, and classes without any, count as
+    errors: from the other labels nobody could have told them. Of labels drawn at random the former
+    estimate the latter (Good and Turing). Where the labels are inconsistent with the class prior,
+    they are reweighted to it, and tell as much as fewer rows (Kish).
 
     Examples
     --------
-    >>> truth, codes = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 0, 0, 1, 1, 1, 2])
-    >>> metrics = evaluate_new_rows(np.eye(3)[truth], truth, np.bincount(codes) / 7, codes)
+    >>> codes = np.array([0, 0, 0, 1, 1, 1, 2])
+    >>> p, prior = np.eye(3)[codes[:6]], np.array([3, 3, 1]) / 7
+    >>> metrics = evaluate_new_rows(p, np.arange(6), prior, codes, np.ones(7))
     >>> round(metrics.accuracy, 3)  # the label that is the only one of its class is an error
     0.857
     """
-    labels, of_class = codes[codes >= 0], np.ones(len(class_prior))
-    counts = np.bincount(labels, minlength=len(class_prior))
+    known = codes >= 0
+    counts, n = class_counts(codes, weight, len(class_prior)), int(known.sum())
+    own = weight * known * (n / max(weight[known].sum(), np.finfo(np.float64).tiny))
     if contradict(counts, class_prior):
-        of_class = len(labels) * class_prior / np.maximum(counts, 1)
-    effective = of_class[labels].sum() ** 2 / (of_class[labels] ** 2).sum()
-    return Evaluation.of(p, truth, of_class[truth], len(labels), float(effective))
+        own[known] *= (n * class_prior / np.where(counts > 0, counts, 1.0))[codes[known]]
+    effective = own.sum() ** 2 / (own**2).sum()
+    return Evaluation.of(p, codes[rows], own[rows], n, float(effective))
 
 
 class Stacked(NamedTuple):
@@ -186,12 +209,8 @@ class OutOfFold:
     @property
     def class_proportions(self) -> Array:
         """Class proportions of the held-out labels, with add-one smoothing."""
-        counts = np.bincount(self.truth, minlength=self.log_joint.shape[1]) + 1.0
+        counts = np.bincount(self.truth, self.weight, minlength=self.log_joint.shape[1]) + 1.0
         return np.asarray(counts / counts.sum())
-
-    def contradicts(self, class_prior: Array) -> bool:
-        """Return whether the held-out labels are inconsistent with a class prior."""
-        return contradict(np.bincount(self.truth, minlength=len(class_prior)), class_prior)
 
     def stack(
         self,

@@ -32,9 +32,12 @@ __all__ = [
 
 # Bins of the expected calibration error.
 BINS = 15
+N_FOLDS = 5
 # Quantile of the normal distribution for intervals of 95 %.
 Z = 1.96
-N_FOLDS = 5
+# The variance of an accuracy by cross-validation, relative to that of as many independent rows:
+# folds share training rows, and the model that is used had others (Nadeau and Bengio 2003).
+VARIANCE = 1.0 + N_FOLDS / (N_FOLDS - 1)
 
 
 @dataclass(frozen=True)
@@ -46,10 +49,10 @@ class Evaluation:
     confusion : ndarray of shape (K, K)
         Confusion matrix: counts by true class (rows) and predicted class (columns).
     log_loss : float
-        Mean of -log p(label) in nats.
+        Mean of -log p(label) of the held-out rows, in nats.
     calibration_error : float
-        Expected calibration error: the distance between the probability of the predicted class and
-        its accuracy, averaged over 15 bins of that probability.
+        Expected calibration error of the held-out rows: the distance between the probability of the
+        predicted class and its accuracy, averaged over 15 bins of that probability.
     expected_accuracy : float or None
         The accuracy to expect on new rows, where this is not the fraction of right predictions:
         labels that could not be held out count as errors, and labels whose class proportions are
@@ -64,7 +67,7 @@ class Evaluation:
     >>> metrics.confusion.tolist(), round(metrics.accuracy, 3)
     ([[1, 0], [1, 1]], 0.667)
     >>> [round(bound, 2) for bound in metrics.interval]
-    [0.21, 0.94]
+    [0.12, 0.97]
     """
 
     confusion: npt.NDArray[np.int64]
@@ -117,8 +120,8 @@ class Evaluation:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's 95 % confidence interval of the accuracy."""
-        p, n = self.accuracy, self.effective_rows or self.rows
+        """Wilson's 95 % confidence interval of the accuracy, with the variance of folds."""
+        p, n = self.accuracy, (self.effective_rows or self.rows) / VARIANCE
         middle, scale = p + Z * Z / (2 * n), 1 + Z * Z / n
         half = Z * np.sqrt(p * (1 - p) / n + Z * Z / (4 * n * n))
         return float(max(0.0, (middle - half) / scale)), float(min(1.0, (middle + half) / scale))
@@ -161,8 +164,8 @@ class UnlabeledHelp:
             return f"not known; unlabelled rows were {done}"
         without, with_them = (f"{e.accuracy:.1%}" for e in (self.supervised, self.em))
         return (
-            f"accuracy on {self.em.rows} held-out labels: {without} without unlabelled rows, "
-            f"{with_them} with them; they were {done}"
+            f"expected accuracy by {self.em.rows} held-out labels: {without} without unlabelled "
+            f"rows, {with_them} with them; they were {done}"
         )
 
 

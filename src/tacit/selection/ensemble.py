@@ -20,9 +20,9 @@ from scipy.optimize import brentq
 
 from tacit.numerics import Array, log, normalize
 from tacit.selection.candidates import (
-    MAX_LOG_ODDS,
     OutOfFold,
     Stacked,
+    class_counts,
     clipped,
     contradict,
     evaluate_new_rows,
@@ -34,6 +34,8 @@ __all__ = ["Ensemble", "Learner", "Part", "Selected", "TrainingRows", "cross_val
 
 # Rows from which means over all rows are estimated: to a percent of their standard deviation.
 SAMPLE = 3000
+# The highest temperature: log-odds of any size are then next to nothing.
+HOTTEST = 1e6
 
 
 class Part(Protocol):
@@ -111,7 +113,7 @@ class Ensemble:
         """Return log p(x | y) of rows, shape (n, K), up to a constant for each row."""
         total = np.zeros((X.shape[0], len(self.log_prior)))
         for weight, part in zip(self.weights, self.parts, strict=True):
-            total += weight * clipped(part.evidence(X))
+            total += weight * part.evidence(X)
         return total
 
     def joint(self, X: Any) -> Array:
@@ -151,17 +153,17 @@ class Selected(NamedTuple):
         return self.stacked.beats(other.stacked)
 
     def evaluation(
-        self, class_prior: Array, codes: npt.NDArray[np.intp], knows_prior: bool = True
+        self, class_prior: Array, data: TrainingRows, knows_prior: bool = True
     ) -> Evaluation:
         """Return what the out-of-fold predictions tell of new rows with this class prior.
 
         Predictions are made with it, unless the ensemble does not know it, as it has seen no other
-        rows. `codes` are as in `evaluate_new_rows`.
+        rows.
         """
         p, proportions = self.stacked.posterior, self.predictions.class_proportions
         if knows_prior:
             p = normalize(log(p) + log(class_prior) - log(proportions))[0]
-        return evaluate_new_rows(p, self.predictions.truth, class_prior, codes)
+        return evaluate_new_rows(p, self.rows, class_prior, data.codes, data.weight)
 
     def temperature(self, joint: Array, log_prior: Array) -> float:
         """Return the divisor of log p(x, y) that makes the rows of a fit as sure as new ones.
@@ -179,14 +181,15 @@ class Selected(NamedTuple):
 
         if excess(0.0) <= 0.0:
             return 1.0
-        hottest = np.log(MAX_LOG_ODDS)
-        return float(np.exp(brentq(excess, 0.0, hottest))) if excess(hottest) < 0 else MAX_LOG_ODDS
+        hottest = np.log(HOTTEST)
+        return float(np.exp(brentq(excess, 0.0, hottest))) if excess(hottest) < 0 else HOTTEST
 
 
 def cross_validate(learners: Sequence[Learner], data: TrainingRows) -> Selected | None:
     """Return an ensemble's out-of-fold predictions and weights; None if no label can be held out.
 
-    Held-out rows take no part in the fit, so that predictions are those of new rows.
+    Held-out rows take no part in the fit, so that predictions are those of new rows. Only what is
+    made of all rows without labels (clusters, idf where some are unlabelled) has seen them.
     """
     held_out, log_p = list(folds(data.codes, N_FOLDS)), []
     others = data.unlabelled[_even(len(data.unlabelled), SAMPLE)]
@@ -230,8 +233,9 @@ def fit(learners: Sequence[Learner], data: TrainingRows, selected: Selected | No
     weights = _expected(learners) if selected is None else selected.stacked.weights
     used = weights > 0
     parts = tuple(one.fit(data.weight) for one, own in zip(learners, used, strict=True) if own)
-    sample = data.features[_even(data.n_rows or len(data.weight), SAMPLE)]
-    counts = np.bincount(data.codes[data.codes >= 0], minlength=data.n_classes)
+    some = _even(data.n_rows or len(data.weight), SAMPLE)
+    sample = data.features[some]
+    counts = class_counts(data.codes, data.weight, data.n_classes)
     class_prior = (counts + 1.0) / (counts + 1.0).sum()
     ensemble = Ensemble(parts, weights[used], log(class_prior))
     if selected is None:
@@ -239,5 +243,5 @@ def fit(learners: Sequence[Learner], data: TrainingRows, selected: Selected | No
         # So few labels tell nothing of the class prior.
         uniform = np.full(data.n_classes, -np.log(data.n_classes))
         return Ensemble(parts, ensemble.weights / log_odds_scale(each), uniform)
-    mean = normalize(ensemble.joint(sample))[0].mean(axis=0)
+    mean = np.average(normalize(ensemble.joint(sample))[0], axis=0, weights=data.weight[some])
     return ensemble.with_prior(mean) if contradict(counts, mean) else ensemble

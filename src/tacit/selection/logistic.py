@@ -3,8 +3,7 @@
 Naive Bayes takes features for independent, so that the joint evidence of several is over- or
 underestimated. Logistic regression makes no such assumption, but needs labels: its expected weight
 in an ensemble is 0, and held-out labels raise it where it is worth it. It is linear in the
-features, so that it is explained exactly. How words and table values become features is in
-`tacit.text.logistic`.
+features, so that it is explained exactly. How words become features is in `tacit.text.parts`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Naive Bayes takes features for independent, so that the joint evidence of severa
 underestimated. b is fitted to held-out rows with the ensemble's out-of-fold log-posterior as the
 offset. The penalty holds it to 0: few labels change little, many as much as they must. As it is
 linear in the features, it is explained exactly. How words and table values become features is in
-`tacit.text.residual` and `tacit.frames.residual`.
+`tacit.frames.residual`.
 """
 
 from __future__ import annotations

@@ -25,26 +25,24 @@ __all__ = ["balanced_weight", "estimate_class_prior", "fit_weights", "log_odds_s
 PENALTY = 2.0
 # Fraction of its expected weight that is the lower bound of a weight: some member must decide.
 MIN_WEIGHT = 1e-3
-# Relative size of differences in log p(x, y) that are taken for rounding.
-ROUNDING = 1e-9
+# Nats below which the evidence of a member is taken for nothing, and is not scaled up.
+LEAST_EVIDENCE = 1e-3
 # Fraction of the uniform distribution in the class prior that held-out rows are reweighted to.
 UNIFORM = 0.2
 
 
-def log_odds_scale(log_joint: Array, log_prior: Array | float = 0.0) -> Array:
+def log_odds_scale(evidence: Array) -> Array:
     """Return the standard deviation of log p_c(x | y) over classes, averaged over rows, (C,).
 
-    `log_joint` is log p_c(x, y), (n, K, C), `log_prior` is log p_c(y), (K, C). A member whose
-    classes differ by rounding only has 1.
+    `evidence` is log p_c(x | y), (n, K, C). A member that tells next to nothing has 1.
 
     Examples
     --------
     >>> log_odds_scale(np.array([[[0.0, 0.0], [2.0, 10.0]]]))
     array([1., 5.])
     """
-    deviation = (log_joint - log_prior).std(axis=1).mean(axis=0)
-    size = (np.abs(log_joint) + np.abs(log_prior)).mean(axis=(0, 1))
-    return np.where(deviation > ROUNDING * size, deviation, 1.0)
+    deviation = evidence.std(axis=1).mean(axis=0)
+    return np.where(deviation > LEAST_EVIDENCE, deviation, 1.0)
 
 
 def balanced_weight(truth: npt.NDArray[np.intp], class_prior: Array) -> Array:

@@ -71,8 +71,8 @@ class TextClassifier(LabelScores, BaseEstimator):
     not be the class proportions of the labels: it is estimated from all texts where a chi-squared
     test says that it differs.
 
-    If no class has two labels, none can be held out, and parts have their expected weights:
-    three fifths for the topics, a fifth each for words and clusters.
+    Unless two classes have two labels, none can be held out to any purpose, and parts have their
+    expected weights: three fifths for the topics, a fifth each for words and clusters if any.
 
     Parameters
     ----------
@@ -108,7 +108,9 @@ class TextClassifier(LabelScores, BaseEstimator):
         Whether unlabelled texts helped: out-of-fold metrics without and with them.
     evaluation_ : Evaluation or None
         Out-of-fold accuracy, log-loss and calibration error of the fit, for new texts with its
-        class prior. None if no class has two labels, so that none could be held out.
+        class prior. None unless two classes have two labels that can be held out.
+    components_per_class_ : int
+        The number of components that each class has.
     class_shares_ : ndarray of shape (K,)
         The class proportions of the texts of the fit.
     label_distributions_ : ndarray of shape (n, K)
@@ -191,7 +193,12 @@ class TextClassifier(LabelScores, BaseEstimator):
             factor = 1.0 if auto else float(self.unlabeled_weight)
             alone = data.labelled()
             unlabeled = factor > 0 and len(alone.weight) < len(data.weight)
-            data = data if unlabeled else alone
+            data = whole = data if unlabeled else alone
+            if not len(data.weight):
+                raise ValueError(
+                    "No text has both a label and a weight: label some texts, or set "
+                    "unlabeled_weight above 0."
+                )
             M = 1 if self.components_per_class == "auto" else int(self.components_per_class)
             settings = Settings(M, factor, self.random_state, self.n_jobs, callback)
             best = None if quick else cross_validate(learners(data, settings), data)
@@ -216,9 +223,12 @@ class TextClassifier(LabelScores, BaseEstimator):
             joint += labels.evidence
         p, known = normalize(joint)[0], labels.codes >= 0
         p[known] = np.eye(len(labels.classes))[labels.codes[known]]
-        prior, codes = np.exp(ensemble.log_prior), data.codes
-        pairs = (without, not unlabeled), (semi_supervised, True), (best, data is not alone)
-        found = [one and one.evaluation(prior, codes, knows) for one, knows in pairs]
+        prior = np.exp(ensemble.log_prior)
+        each = (without, alone), (semi_supervised, whole), (best, data)
+        found = [
+            one and one.evaluation(prior, rows, one is not without or one is best)
+            for one, rows in each
+        ]
         self.vectorizer_, self.classes_, self.ensemble_ = vectorizer, labels.classes, ensemble
         help_weight = factor * (data is not alone)
         self.unlabeled_help_ = UnlabeledHelp(found[0], found[1] if unlabeled else None, help_weight)
@@ -231,8 +241,7 @@ class TextClassifier(LabelScores, BaseEstimator):
             self._held_out = HeldOut(rows[best.rows], *odds)
         self.components_per_class_ = settings.components
         self.label_distributions_ = p
-        proportions = np.average(p, axis=0, weights=weight)
-        self.class_shares_ = proportions / proportions.sum()
+        self.class_shares_ = np.average(p, axis=0, weights=weight)
         self.transduction_ = self.classes_[p.argmax(axis=1)]
         return self
 
@@ -381,7 +390,7 @@ class TextClassifier(LabelScores, BaseEstimator):
         return [(weight, part) for weight, part in pairs if isinstance(part, WordModel)]
 
     def top_features(self, label: Any, n: int = 10) -> list[Feature]:
-        """Return the words with the strongest log-odds for a class against all others.
+        """Return the words with the strongest log-odds for a class, by the naive Bayes parts.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
 """Clusters of texts: multinomial mixtures fitted without labels, with their class distributions.
 
-Words are weighted as in the "topics" member (`tacit.text.ensemble`), where a text counts for at
+Words are weighted as in the "topics" member (`tacit.text.parts`), where a text counts for at
 most some ten words; the temperature is the root of that. What clusters of texts and of tables share
 is in `tacit.selection.clusters`.
 """
