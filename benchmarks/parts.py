@@ -68,7 +68,7 @@ def fitted(key: str, draw: int, rows: int) -> list[Fitted]:
     parts = division(key, rows, data.part(draw))
     vectorizer = CountVectorizer(n_jobs=1)
     X, new = vectorizer.fit_transform(parts.X_train), vectorizer.transform(parts.X_test)
-    settings = Settings(1, 1.0, 0, 1)
+    settings = Settings(1.0, 0, 1)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for cell in (cell for cell in CELLS if str(cell) in map(str, data.cells())):
@@ -76,7 +76,7 @@ def fitted(key: str, draw: int, rows: int) -> list[Fitted]:
             codes = [None if code < 0 else code for code in task.codes.tolist()]
             labels = encode(codes, np.arange(len(data.classes)))
             of_rows = TextRows(X, labels, np.ones(len(codes)), len(codes))
-            each = learners(of_rows, settings)
+            each = learners(settings, of_rows, 1)
             selected = cross_validate(each, of_rows)
             known = [one.fit(of_rows.weight) for one in each]
             some = np.linspace(0, len(codes) - 1, SAMPLE).astype(np.intp)

@@ -605,5 +605,5 @@ def test_weights_count_in_the_class_prior_and_in_the_accuracy():
     assert found.accuracy == pytest.approx(np.average(found.recall, weights=mass))
     assert found.effective_rows == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
     assert found.accuracy == model.unlabeled_help_.supervised.accuracy
-    with pytest.raises(ValueError, match="No text has both a label and a weight"):
+    with pytest.raises(ValueError, match="No row has both a label and a weight"):
         TextClassifier(unlabeled_weight=0, classes=["a", "b"]).fit(texts)

@@ -10,9 +10,9 @@ labels become weights is in `tacit.selection.candidates` and `tacit.selection.st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +27,20 @@ from tacit.selection.candidates import (
     contradict,
     evaluate_new_rows,
 )
-from tacit.selection.cross_validation import N_FOLDS, Evaluation, folds
+from tacit.selection.cross_validation import N_FOLDS, Evaluation, UnlabeledHelp, folds
 from tacit.selection.stacking import log_odds_scale
 
-__all__ = ["Ensemble", "Learner", "Part", "Selected", "TrainingRows", "cross_validate", "fit"]
+__all__ = [
+    "Ensemble",
+    "Fit",
+    "Learner",
+    "Part",
+    "Selected",
+    "TrainingRows",
+    "cross_validate",
+    "fit",
+    "select",
+]
 
 # Rows from which means over all rows are estimated: to a percent of their standard deviation.
 SAMPLE = 3000
@@ -89,6 +99,12 @@ class TrainingRows(Protocol):
     @property
     def n_classes(self) -> int:
         """The number of classes."""
+
+    def labelled(self) -> Self:
+        """Return the rows of whose label something is known."""
+
+
+R = TypeVar("R", bound=TrainingRows)
 
 
 @dataclass(frozen=True)
@@ -211,6 +227,94 @@ def cross_validate(learners: Sequence[Learner], data: TrainingRows) -> Selected 
     return Selected(
         rows, predictions, stacked, np.concatenate(unlabelled), np.concatenate(evidence)
     )
+
+
+class Fit(NamedTuple, Generic[R]):
+    """An ensemble fitted to all rows, or to the labelled ones if others do not help.
+
+    Attributes
+    ----------
+    ensemble : Ensemble
+        The ensemble.
+    data : TrainingRows
+        The rows it was fitted to.
+    alone : bool
+        Whether these are the labelled rows alone.
+    components : int
+        Components of each class.
+    selected, supervised : Selected or None
+        Its out-of-fold predictions, and those of labelled rows alone; None if no label can be held
+        out.
+    unlabeled_help : UnlabeledHelp
+        Whether unlabelled rows help.
+    evaluation : Evaluation or None
+        What held-out labels tell of the ensemble.
+    """
+
+    ensemble: Ensemble
+    data: R
+    alone: bool
+    components: int
+    selected: Selected | None
+    supervised: Selected | None
+    unlabeled_help: UnlabeledHelp
+    evaluation: Evaluation | None
+
+
+def select(
+    learners: Callable[[R, int], Sequence[Learner]],
+    data: R,
+    unlabeled_weight: float | None,
+    components: Sequence[int],
+    hold_out: bool = True,
+) -> Fit[R]:
+    """Return the ensemble that held-out labels prefer, by one standard error.
+
+    Parameters
+    ----------
+    learners : callable
+        Returns the learners for rows and a number of components per class.
+    data : TrainingRows
+        All rows.
+    unlabeled_weight : float or None
+        The weight of unlabelled rows, or None: 1 unless labelled rows alone do better, then 0.
+    components : sequence of int
+        Numbers of components per class: each is tried if the one before it was chosen.
+    hold_out : bool, default=True
+        Whether labels are held out; else weights are the expected ones.
+    """
+    alone, factor = data.labelled(), 1.0 if unlabeled_weight is None else unlabeled_weight
+    whole = data if factor > 0 and len(alone.weight) < len(data.weight) else alone
+    if not len(whole.weight):
+        raise ValueError(
+            "No row has both a label and a weight: label some rows, or set unlabeled_weight "
+            "above 0."
+        )
+    first, *more = components
+    best = all_rows = cross_validate(learners(whole, first), whole) if hold_out else None
+    supervised, used = best, whole
+    if best is not None and whole is not alone:
+        supervised = cross_validate(learners(alone, first), alone)
+        if unlabeled_weight is None and supervised is not None and supervised.beats(best):
+            best, used = supervised, alone
+    for number in more if best is not None else ():
+        other = cross_validate(learners(used, number), used)
+        if other is None or best is None or not other.beats(best):
+            break
+        best, first = other, number
+    ensemble = fit(learners(used, first), used, best)
+    prior = np.exp(ensemble.log_prior)
+    without, with_them, chosen = (
+        None if one is None else one.evaluation(prior, rows, knows_prior)
+        for one, rows, knows_prior in (
+            (supervised, alone, supervised is best),
+            (all_rows, whole, True),
+            (best, used, True),
+        )
+    )
+    help_weight = factor * (used is not alone)
+    report = UnlabeledHelp(without, None if whole is alone else with_them, help_weight)
+    return Fit(ensemble, used, used is alone, first, best, supervised, report, chosen)
 
 
 def _even(n: int, most: int) -> npt.NDArray[np.intp]:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -30,9 +31,7 @@ from tacit.estimators.components import MOST_PARTS
 from tacit.estimators.explain import Explanation, Feature, class_index, explanation
 from tacit.numerics import Array, log, log_normalize, normalize
 from tacit.selection.candidates import MAX_LOG_ODDS
-from tacit.selection.cross_validation import Evaluation, UnlabeledHelp
-from tacit.selection.ensemble import cross_validate
-from tacit.selection.ensemble import fit as fit_ensemble
+from tacit.selection.ensemble import select
 from tacit.selection.stacking import estimate_class_prior
 from tacit.text.parts import Settings, TextRows, WordModel, learners
 from tacit.text.vectorizer import CountVectorizer
@@ -189,57 +188,34 @@ class TextClassifier(LabelScores, BaseEstimator):
         with kernels.one_blas_thread(), kernels.kernel_threads(self.n_jobs):
             used = np.flatnonzero(weight > 0)
             data = self._data(vectorizer, counts[used], labels.of(used), weight[used])
-            auto = self.unlabeled_weight == "auto"
-            factor = 1.0 if auto else float(self.unlabeled_weight)
-            alone = data.labelled()
-            unlabeled = factor > 0 and len(alone.weight) < len(data.weight)
-            data = whole = data if unlabeled else alone
-            if not len(data.weight):
-                raise ValueError(
-                    "No text has both a label and a weight: label some texts, or set "
-                    "unlabeled_weight above 0."
-                )
-            M = 1 if self.components_per_class == "auto" else int(self.components_per_class)
-            settings = Settings(M, factor, self.random_state, self.n_jobs, callback)
-            best = None if quick else cross_validate(learners(data, settings), data)
-            without = best
-            if unlabeled and best is not None:
-                without = cross_validate(learners(alone, settings), alone)
-            semi_supervised = best
-            if auto and without is not None and best is not None and without.beats(best):
-                best, data = without, alone
-            if self.components_per_class == "auto" and best is not None:
-                for M in range(2, MOST_PARTS + 1):
-                    more = settings._replace(components=M)
-                    other = cross_validate(learners(data, more), data)
-                    if other is None or not other.beats(best):
-                        break
-                    best, settings = other, more
-            ensemble = fit_ensemble(learners(data, settings), data, best)
-            joint = ensemble.joint(counts)
-        if best is not None and data is not alone:
-            joint /= best.temperature(joint[used[best.unlabelled]], ensemble.log_prior)
+            given, M = self.unlabeled_weight, self.components_per_class
+            settings = Settings(
+                1.0 if given == "auto" else float(given), self.random_state, self.n_jobs, callback
+            )
+            found = select(
+                partial(learners, settings),
+                data,
+                None if given == "auto" else float(given),
+                range(1, MOST_PARTS + 1) if M == "auto" else [int(M)],
+                hold_out=not quick,
+            )
+            joint, best = found.ensemble.joint(counts), found.selected
+        if best is not None and not found.alone:
+            unlabelled = used[best.unlabelled]
+            joint /= best.temperature(joint[unlabelled], found.ensemble.log_prior)
         if labels.evidence is not None:
             joint += labels.evidence
         p, known = normalize(joint)[0], labels.codes >= 0
         p[known] = np.eye(len(labels.classes))[labels.codes[known]]
-        prior = np.exp(ensemble.log_prior)
-        each = (without, alone), (semi_supervised, whole), (best, data)
-        found = [
-            one and one.evaluation(prior, rows, one is not without or one is best)
-            for one, rows in each
-        ]
-        self.vectorizer_, self.classes_, self.ensemble_ = vectorizer, labels.classes, ensemble
-        help_weight = factor * (data is not alone)
-        self.unlabeled_help_ = UnlabeledHelp(found[0], found[1] if unlabeled else None, help_weight)
-        self.evaluation_: Evaluation | None = found[2]
+        self.vectorizer_, self.classes_, self.ensemble_ = vectorizer, labels.classes, found.ensemble
+        self.unlabeled_help_, self.evaluation_ = found.unlabeled_help, found.evaluation
         self._held_out = None
-        if best is not None and without is not None:
-            log_p = (log(one.stacked.posterior) for one in (without, best))
+        if best is not None and found.supervised is not None:
+            log_p = (log(one.stacked.posterior) for one in (found.supervised, best))
             odds = (one - np.log(best.predictions.class_proportions) for one in log_p)
-            rows = used[~labels.of(used).unknown] if data is alone else used
+            rows = used[~labels.of(used).unknown] if found.alone else used
             self._held_out = HeldOut(rows[best.rows], *odds)
-        self.components_per_class_ = settings.components
+        self.components_per_class_ = found.components
         self.label_distributions_ = p
         self.class_shares_ = np.average(p, axis=0, weights=weight)
         self.transduction_ = self.classes_[p.argmax(axis=1)]

@@ -68,7 +68,6 @@ TOL = 0.01
 class Settings(NamedTuple):
     """What a `TextClassifier` tells its parts."""
 
-    components: int
     unlabeled_weight: float
     random_state: Any
     n_jobs: int | None
@@ -123,9 +122,9 @@ class TextRows:
         return codes
 
 
-def learners(data: TextRows, settings: Settings) -> list[Learner]:
-    """Return the learners of all parts of an ensemble."""
-    found: list[Learner] = [_WordLearner(data, settings, name) for name in MEMBERS]
+def learners(settings: Settings, data: TextRows, components: int) -> list[Learner]:
+    """Return the learners of all parts of an ensemble, for so many components per class."""
+    found: list[Learner] = [_WordLearner(data, settings, name, components) for name in MEMBERS]
     if not ((data.labels.codes >= 0) & (data.weight > 0)).any():  # there is evidence alone
         return found
     unlabeled = data.weight[data.labels.unknown].sum() / data.weight.sum()
@@ -186,6 +185,7 @@ class _WordLearner:
     data: TextRows
     settings: Settings
     name: str
+    components: int
 
     @property
     def expected(self) -> float:
@@ -208,7 +208,7 @@ class _WordLearner:
             **parameters,
             class_alpha=0.005,
             tol=TOL,
-            components_per_class=settings.components,
+            components_per_class=self.components,
             classes=np.arange(data.n_classes),
             missing_label=-1,
             random_state=settings.random_state,
