@@ -168,11 +168,18 @@ def test_columns_that_hang_together(tmp_path):
     assert facts["em"]["accuracy"] > 0.9
 
 
-def test_evaluate(table):
+def test_evaluate(table, tmp_path):
     facts = json.loads(run("evaluate", table, "-l", "topic", "--json").stdout)
     assert facts["supervised"]["rows"] == facts["em"]["rows"] == 20
     assert facts["em"]["accuracy"] > 0.9
     assert np.sum(facts["em"]["confusion"]) == 20
+    filled = json.loads(
+        call("fill", table, "-l", "topic", "-o", tmp_path / "a.csv", "--json").stdout
+    )
+    assert facts["em"] == filled["unlabelled"]["em"]  # the same story
+    assert facts["supervised"] == filled["unlabelled"]["supervised"]
+    anew = json.loads(call("evaluate", table, "-l", "topic", "--folds", 4, "--json").stdout)
+    assert anew["em"]["rows"] == 20
     done = call("evaluate", table, "--label", "topic")
     assert "precision" in done.stderr
     assert done.stdout == ""

@@ -48,7 +48,12 @@ from tacit.cli.output import command, fitted, report
 from tacit.data.labels import encode
 from tacit.io.files import check_target
 from tacit.report.facts import columns_facts, evaluation_facts, fit_facts
-from tacit.selection.cross_validation import cross_validate, cross_validate_supervised
+from tacit.selection.cross_validation import (
+    N_FOLDS,
+    Evaluation,
+    cross_validate,
+    cross_validate_supervised,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -206,7 +211,14 @@ def predict(
 def evaluate(
     input: Input,  # noqa: A002
     label: Label,
-    folds: Annotated[int, typer.Option(min=2, help="Number of folds of the cross-validation.")] = 5,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="Cross-validate whole fits in so many folds; by default the figures are those "
+            "that fill reports, of the held-out labels that one fit learns from.",
+        ),
+    ] = None,
     kind: Kinds = None,
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",
@@ -216,7 +228,7 @@ def evaluate(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Estimate the accuracy on new rows, by cross-validation on the labelled ones.
+    """Estimate the accuracy on new rows, by held-out labels.
 
     Two models are compared: one of the labelled rows alone (supervised), and that of fill (em),
     which uses unlabelled rows where they help.
@@ -231,9 +243,15 @@ def evaluate(
         "classes": dict(zip(labels.classes.tolist(), given, strict=True)),
         "columns": columns_facts(table.columns, data.features),
     }
+    scores: dict[str, Evaluation | None] = {}
+    if folds is None:
+        told = getattr(model.fit(table, data.labels), "unlabeled_help_", None)
+        scores = {} if told is None else {"supervised": told.supervised, "em": told.em}
+    if None in (scores.get("supervised"), scores.get("em")):
+        for name, validate in (("supervised", cross_validate_supervised), ("em", cross_validate)):
+            scores[name] = validate(model, table, labels, n_folds=folds or N_FOLDS, seed=seed)
     best = ("", -1.0)
-    for name, validate in (("supervised", cross_validate_supervised), ("em", cross_validate)):
-        found = validate(model, table, labels, n_folds=folds, seed=seed)
+    for name, found in scores.items():
         if found is None:
             raise ValueError(
                 f"{input}: every class has one label only: none can be held out. Label more."
