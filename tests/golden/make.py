@@ -63,6 +63,7 @@ def main() -> None:
         "alike": tacit.TableClassifier(kinds={"text": "text"}, random_state=0),
         "mixtures": tacit.TableClassifier(kinds={"text": "out"}, random_state=0),
         "corrected": tacit.TableClassifier(kinds={"text": "text"}, random_state=0),
+        "ensemble": tacit.TableClassifier(kinds={"text": "text"}, random_state=0),
     }.items():
         keep("table" if name == "groups" else name, model.fit(TABLE, labels), rows)
     texts = tacit.TextClassifier(components_per_class=2).fit(TABLE["text"], labels)
@@ -72,6 +73,11 @@ def main() -> None:
     )
     keep("groups", grouped, TABLE["text"][:4])
     keep("corrected", tacit.TextClassifier().fit(TABLE["text"], labels), TABLE["text"][:4])
+    keep(
+        "ensemble",
+        tacit.TextClassifier(random_state=0).fit(TABLE["text"], labels),
+        TABLE["text"][:4],
+    )
     path.write_text(json.dumps(expected, indent=1) + "\n")
 
 
