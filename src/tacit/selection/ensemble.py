@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -229,17 +229,15 @@ def cross_validate(learners: Sequence[Learner], data: TrainingRows) -> Selected 
     )
 
 
-class Fit(NamedTuple, Generic[R]):
+class Fit(NamedTuple):
     """An ensemble fitted to all rows, or to the labelled ones if others do not help.
 
     Attributes
     ----------
     ensemble : Ensemble
         The ensemble.
-    data : TrainingRows
-        The rows it was fitted to.
     alone : bool
-        Whether these are the labelled rows alone.
+        Whether it was fitted to the labelled rows alone.
     components : int
         Components of each class.
     selected, supervised : Selected or None
@@ -252,7 +250,6 @@ class Fit(NamedTuple, Generic[R]):
     """
 
     ensemble: Ensemble
-    data: R
     alone: bool
     components: int
     selected: Selected | None
@@ -267,7 +264,7 @@ def select(
     unlabeled_weight: float | None,
     components: Sequence[int],
     hold_out: bool = True,
-) -> Fit[R]:
+) -> Fit:
     """Return the ensemble that held-out labels prefer, by one standard error.
 
     Parameters
@@ -314,7 +311,7 @@ def select(
     )
     help_weight = factor * (used is not alone)
     report = UnlabeledHelp(without, None if whole is alone else with_them, help_weight)
-    return Fit(ensemble, used, used is alone, first, best, supervised, report, chosen)
+    return Fit(ensemble, used is alone, first, best, supervised, report, chosen)
 
 
 def _even(n: int, most: int) -> npt.NDArray[np.intp]:
