@@ -12,7 +12,6 @@ import tacit
 from modelfiles import pack, unpack
 from tacit.frames import candidates, selection
 from tacit.report.facts import fit_facts, format_facts
-from tacit.selection.cross_validation import folds
 
 
 def table(n=600, seed=0):
@@ -303,28 +302,6 @@ def test_one_outlier_does_not_set_the_temperature():
     labels = partly(np.array(["a", "b"])[code], 30)
     model = tacit.TableClassifier(numbers="normal", random_state=0).fit(X, labels)
     assert model.temperature_ < 10
-
-
-def test_cross_validation_is_repeated_where_that_is_quick(monkeypatch):
-    """With other folds each time, and predictions averaged; with texts or many rows once."""
-    X, y = table(200)
-    seeds = []
-    monkeypatch.setattr(
-        candidates, "folds", lambda codes, n, seed=0: seeds.append(seed) or folds(codes, n, seed)
-    )
-
-    def fit(kinds=None):
-        seeds.clear()
-        model = tacit.TableClassifier(kinds=kinds, random_state=0).fit(X, partly(y, 60))
-        return list(seeds), model.temperature_
-
-    often, averaged = fit()
-    assert often == [0, 1, 2]
-    assert fit({"x0": "text"})[0] == [0]
-    monkeypatch.setattr(candidates, "MAX_REPEATED_ROWS", 199)
-    once, plain = fit()
-    assert once == [0]
-    assert plain != averaged
 
 
 def test_an_outlier_does_not_hide_the_clusters():

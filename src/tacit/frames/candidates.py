@@ -6,7 +6,7 @@ residual correction are those of `tacit.selection`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -45,10 +45,6 @@ __all__ = ["CLUSTER_WEIGHT", "Candidate", "CandidateEvaluator"]
 MAX_UNLABELED = 20_000
 # The expected weight of the clusters' log-odds beside the columns.
 CLUSTER_WEIGHT = 2.0
-# Repeats of cross-validation, with other folds, where that is quick: without texts and with no more
-# rows than this.
-N_REPEATS = 3
-MAX_REPEATED_ROWS = 5_000
 # Where held-out labels are too few for stacking weights, they only set one temperature for all
 # log-odds, whose penalty is larger by the square of this factor. Log-odds are clipped to so many
 # nats first, so that a single confident error does not decide.
@@ -98,18 +94,14 @@ class CandidateEvaluator:
         self.folds = list(folds(codes, N_FOLDS))
         self.n_held_out = sum(map(len, self.folds))
         self.few = bool(labels.unknown.any()) and not self.texts and self.n_held_out < MIN_HELD_OUT
-        quick = not self.texts and np.count_nonzero(self.weight) <= MAX_REPEATED_ROWS
-        leave_one_out = max(map(len, self.folds), default=0) == 1  # the same in every repeat
-        repeats = range(1, N_REPEATS if quick and not leave_one_out else 1)
-        self.repeats = [self.folds, *(list(folds(codes, N_FOLDS, seed)) for seed in repeats)]
         self.rows, self.held_out = rows, [rows[fold] for fold in self.folds]
         self.class_prior = np.full(len(labels.classes), 1.0 / len(labels.classes))
         self.predictions: dict[Candidate, OutOfFold | None] = {}
         # Supervised counts do not depend on alpha: if several are tried, and no label is uncertain,
-        # the fits are kept, by binned or not and by repeat.
+        # the fits are kept, by binned or not.
         certain = bool((labels.unknown | (labels.codes >= 0)).all())
         self.reuse_counts = several_alphas and certain and not self.few
-        self.kept_fits: dict[tuple[bool, int], list[tuple[TableClassifier, PreparedTable]]] = {}
+        self.kept_fits: dict[bool, list[tuple[TableClassifier, PreparedTable]]] = {}
 
     def can_decide(self, candidate: Candidate) -> bool:
         """Return whether held-out labels can decide; this also estimates the class prior."""
@@ -171,7 +163,8 @@ class CandidateEvaluator:
         known = rows, self.codes[rows], self.weight[rows]
         labelled = LabelledClusters(clusters, *known, posterior, K)
         self.clusters = labelled.fit()
-        self.cluster_log_odds = self._mean_of_repeats(lambda each: map(labelled.out_of_fold, each))
+        none = np.empty((0, K))
+        self.cluster_log_odds = np.concatenate([none, *map(labelled.out_of_fold, self.folds)])
 
     def encode_residual_features(self, X: PreparedTable) -> None:
         """Encode the held-out rows as features of the residual correction."""
@@ -200,9 +193,9 @@ class CandidateEvaluator:
             components_per_class=candidate.components,
         )
 
-        def log_joints(each: Folds) -> Iterator[Array]:
-            fits = self._fold_fits(model, candidate, each)
-            for fold, (fitted, new) in zip(each, fits, strict=True):
+        def log_joints() -> Iterator[Array]:
+            fits = self._fold_fits(model, candidate)
+            for fold, (fitted, new) in zip(self.folds, fits, strict=True):
                 fixed = fitted._untempered(fitted._model.family.encode(new).parts)
                 if self.texts:
                     log_prior = np.maximum(fitted._log_prior, -MAX_LOG_ODDS)
@@ -212,10 +205,9 @@ class CandidateEvaluator:
                     class_priors.append(np.average(p, axis=0, weights=rest))
                 fitted.__dict__.pop("label_distributions_", None)  # large, and fits may be kept
                 joint = fitted.predict_joint_log_proba(new)
-                yield clipped(joint - np.maximum(fixed, -MAX_LOG_ODDS))
+                yield clipped(joint - np.maximum(fixed, -MAX_LOG_ODDS))[:, :, None]
 
-        joints = self._mean_of_repeats(log_joints)[:, :, None]
-        predictions = OutOfFold.of([joints], self.codes, self.weight, self.folds)
+        predictions = OutOfFold.of(list(log_joints()), self.codes, self.weight, self.folds)
         if predictions is not None and log_priors:
             predictions = replace(predictions, offset=np.concatenate(log_priors))
         if not self.predictions and class_priors:
@@ -224,26 +216,15 @@ class CandidateEvaluator:
         return predictions
 
     def _fold_fits(
-        self, model: TableClassifier, candidate: Candidate, each: Folds
+        self, model: TableClassifier, candidate: Candidate
     ) -> Iterable[tuple[TableClassifier, PreparedTable]]:
         """Return clones fitted without each fold, and the rows of the fold."""
         supervised = not candidate.unlabeled_weight and candidate.components == 1
-        key = candidate.bins, id(each)
-        if supervised and key in self.kept_fits:
-            return ((fit._with_alpha(candidate.alpha), new) for fit, new in self.kept_fits[key])
-        fits = fit_folds(model, self.tables[candidate.bins], self.known, self.weight, each)
+        kept, bins = self.kept_fits, candidate.bins
+        if supervised and bins in kept:
+            return ((fit._with_alpha(candidate.alpha), new) for fit, new in kept[bins])
+        fits = fit_folds(model, self.tables[bins], self.known, self.weight, self.folds)
         if not (supervised and self.reuse_counts):
             return fits
-        self.kept_fits[key] = list(fits)
-        return self.kept_fits[key]
-
-    def _mean_of_repeats(self, predict: Callable[[Folds], Iterable[Array]]) -> Array:
-        """Return predictions for the held-out rows, (n, K), averaged over repeats.
-
-        `predict` gives them for each fold of one repeat.
-        """
-        mean = np.zeros((len(self.codes), len(self.class_prior)))
-        for each in self.repeats:
-            for fold, own in zip(each, predict(each), strict=True):
-                mean[fold] += own / len(self.repeats)
-        return np.asarray(mean[np.concatenate([np.empty(0, np.intp), *self.folds])])
+        kept[bins] = list(fits)
+        return kept[bins]

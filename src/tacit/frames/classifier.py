@@ -55,10 +55,9 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableEstimator):
     left out. Values that are empty, NA, N/A, NaN, null or ? are missing, and so is, when
     predicting, a category that is new.
 
-    Settings are chosen by 5-fold cross-validation on the labelled rows, repeated three times with
-    other folds if there are at most 5,000 rows and no texts. Unlabelled rows are used if that
-    helps; `unlabeled_help_` has the figures. If no class has two labels, none can be held out, and
-    the defaults (below) are used; so they are if fewer than 20 can be held out, some rows are
+    Settings are chosen by 5-fold cross-validation on the labelled rows. Unlabelled rows are used if
+    that helps; `unlabeled_help_` has the figures. If no class has two labels, none can be held out,
+    and the defaults (below) are used; so they are if fewer than 20 can be held out, some rows are
     unlabelled and there are no texts. 20 to 39 held-out labels choose between bins and normal
     numbers, and whether unlabelled rows are used; alpha is 1, and a class has one component.
 
