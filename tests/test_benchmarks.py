@@ -170,6 +170,27 @@ def test_other_tables_run(tmp_path, monkeypatch, request):
         others.main([])
 
 
+def test_parts_are_weighed(tmp_path, monkeypatch, request):
+    """On texts made here: every way of stacking, and the best of the others for a set left out."""
+    parts = load("parts")
+    request.addfinalizer(parts.labelled.load.cache_clear)
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 2
+    for key in ("sms", "cr"):
+        words = np.where(rng.random((90, 6)) < 0.8, y[:, None], 1 - y[:, None])
+        texts = [" ".join(f"w{k}{i}" for k, i in zip(row, range(6), strict=True)) for row in words]
+        data = parts.labelled.Labelled(key, texts, y, ("no", "yes"))
+        monkeypatch.setitem(parts.SETS, key, lambda data=data: data)
+    monkeypatch.setattr(parts, "PAGE", tmp_path / "PAGE")
+    page = parts.main(["--sets", "sms", "cr", "--draws", "1"])
+    assert (tmp_path / "PAGE").read_text() == page
+    rows = [line.split("|") for line in page.splitlines() if line.startswith("| ")]
+    by_name = {row[1].strip(): row for row in rows}
+    assert by_name.keys() >= {*parts.WEIGHINGS, "penalty 4", "sms", "cr", "mean"}
+    assert float(by_name["the defaults"][2]) > 80
+    assert float(by_name["without words"][3]) >= 0
+
+
 def test_stated_figures_are_compared_with_true_ones(tmp_path, monkeypatch, request):
     """On texts and a table made here, and again from what was stored."""
     trust = load("trust")

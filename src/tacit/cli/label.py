@@ -230,8 +230,8 @@ def evaluate(
 ) -> None:
     """Estimate the accuracy on new rows, by held-out labels.
 
-    Two models are compared: one of the labelled rows alone (supervised), and that of fill (em),
-    which uses unlabelled rows where they help.
+    Two models are compared: one of the labelled rows alone (supervised), and one of all rows (em),
+    which fill uses unless the other does better.
     """
     data = labelled(input, label, delimiter, encoding)
     model = TableClassifier(kinds=kinds(kind), random_state=seed, n_jobs=threads)

@@ -427,6 +427,7 @@ class TableClassifier(ComponentClassifier, DiscreteClassifier, TableEstimator):
         self, labels: Labels, others: Rows, which: npt.NDArray[np.intp] | None
     ) -> Array:
         used = [column.name for column in self._columns if column.kind != "out"]
+        # A text alone is its classifier, which has tempered what it filled in.
         if len(used) == 1 and used[0] in self.texts_ and not self.warm_start:
             return np.array(self.texts_[used[0]].label_distributions_)
         result = super()._distributions(labels, others, which)

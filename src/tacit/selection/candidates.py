@@ -93,10 +93,11 @@ def evaluate_new_rows(
     """Return what out-of-fold probabilities, (n, K), tell of new rows with this class prior.
 
     `rows` are the held-out ones among all, `codes` the labels of all, -1 for none, and `weight`
-    their weights. Labels that are the only one of their class, and classes without any, count as
-    errors: from the other labels nobody could have told them. Of labels drawn at random the former
-    estimate the latter (Good and Turing). Where the labels are inconsistent with the class prior,
-    they are reweighted to it, and tell as much as fewer rows (Kish).
+    their weights. Labels that are the only one of their class count as errors: from the other
+    labels nobody could have told them. Of labels drawn at random they estimate how many rows have
+    a class without any label (Good and Turing). Where the labels are inconsistent with the class
+    prior, they are reweighted to it and tell as much as fewer rows (Kish); the class prior of
+    classes without any label then counts as errors.
 
     Examples
     --------

@@ -38,7 +38,7 @@ from tacit.text.vectorizer import CountVectorizer
 
 __all__ = ["HeldOut", "TextClassifier"]
 
-# A labelled word is a labelled text in which it occurs so often.
+# A labelled word is a labelled text in which it occurs so often: about as much as a text says.
 WORD_LABEL_COUNT = 10
 
 
